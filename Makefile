@@ -1,0 +1,35 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: demo test lint bench docs clean
+
+$(STAMP): requirements.txt pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $(STAMP)
+
+demo: $(STAMP)  ## generate, ingest, check quality, describe, check load; ends with the path of an HTML report
+	$(BIN)/gputwin demo -o demo
+
+test: $(STAMP)  ## the whole suite
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(STAMP)  ## style, types, and that rooms depend one way
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(STAMP)  ## the README's speed figures, as ratios within one run
+	$(BIN)/python -m benchmarks.generation
+	$(BIN)/python -m benchmarks.ingestion
+
+docs: $(STAMP)  ## pages generated from code
+	$(BIN)/python -m docs.generate
+
+clean:
+	rm -rf $(VENV) demo build dist

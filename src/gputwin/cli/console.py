@@ -1,0 +1,73 @@
+"""How verbs talk: results on stdout (tables for people, one JSON object for programs), the rest on stderr."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
+Format = Annotated[str | None, typer.Option("--format", help="Format of raw input; detected when not given.")]
+
+
+def emit(data: Mapping[str, Any], as_json: bool, render: Callable[[], None]) -> None:
+    """Print `data` as JSON, or call `render` to show it to a person."""
+    if as_json:
+        sys.stdout.write(json.dumps(_plain(data), ensure_ascii=False, allow_nan=False) + "\n")
+    else:
+        render()
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if hasattr(value, "item"):
+        return _plain(value.item())
+    return value
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    """Print a table; columns whose cells are all numbers, or look like it, are set right."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    grid = Table(title=escape(title), title_justify="left", title_style="bold", header_style="bold")
+    for i, name in enumerate(columns):
+        cells = [str(row[i]) for row in rows]
+        numeric = bool(cells) and all(c[:1].isdigit() or c[:1] in "-–." for c in cells)
+        grid.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        grid.add_row(*(escape(str(cell)) for cell in row))
+    Console(soft_wrap=False).print(grid)
+
+
+def say(text: str = "") -> None:
+    """Print a line of the result."""
+    sys.stdout.write(text + "\n")
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows the current step on stderr while a spinner turns; silent where quiet or piped."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda step: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        yield lambda step: bar.update(task, description=step)

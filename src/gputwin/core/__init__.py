@@ -1,0 +1,1 @@
+"""What every room stands on: errors, units, random streams, registries. No I/O, imports nothing of ours."""

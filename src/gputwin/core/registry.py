@@ -1,0 +1,68 @@
+"""Named things (readers, policies, models) that announce themselves and can be looked up by name."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.metadata
+import pkgutil
+from collections.abc import Iterator
+from typing import Generic, Protocol, TypeVar
+
+from gputwin.core.errors import UserError
+
+
+class Named(Protocol):
+    """Anything with a name."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+
+T = TypeVar("T", bound=Named)
+
+
+class Registry(Generic[T]):
+    """Entries of one kind; modules of `package` and of the entry-point group register theirs when imported."""
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self._entries: dict[str, T] = {}
+        self._loaded = False
+
+    def add(self, entry: T) -> T:
+        """Register `entry` under its name and return it."""
+        if entry.name in self._entries:
+            raise ValueError(f"{self.kind} '{entry.name}' is registered twice")
+        self._entries[entry.name] = entry
+        return entry
+
+    def get(self, name: str) -> T:
+        """Return the entry called `name`; a wrong name is a user error that suggests the nearest ones."""
+        self._load()
+        try:
+            return self._entries[name]
+        except KeyError:
+            near = difflib.get_close_matches(name, self._entries, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(self._entries))}"
+            raise UserError(f"unknown {self.kind} '{name}'; {hint}") from None
+
+    def names(self) -> list[str]:
+        """Return all names, sorted."""
+        self._load()
+        return sorted(self._entries)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter([self._entries[name] for name in self.names()])
+
+    def _load(self) -> None:
+        if self._loaded:
+            return
+        self._loaded = True
+        package = importlib.import_module(self.package)
+        for module in pkgutil.iter_modules(package.__path__):
+            if not module.name.startswith("_"):
+                importlib.import_module(f"{self.package}.{module.name}")
+        for point in importlib.metadata.entry_points(group=self.package):
+            point.load()

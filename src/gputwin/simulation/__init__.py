@@ -1,0 +1,1 @@
+"""What would happen: the cluster, the workload, and the engine that runs one on the other."""

@@ -1,0 +1,199 @@
+"""Trace: the canonical tables of one cluster's history, in memory or in a directory of Parquet files."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gputwin.core.errors import InputError
+from gputwin.traces.atomic import atomic_directory
+from gputwin.traces.measures import ARRIVAL
+from gputwin.traces.quality import Finding
+from gputwin.traces.reader import Clock
+from gputwin.traces.schema import SCHEMA_VERSION, TABLES, conform
+
+META_FILE = "trace.json"
+
+
+@dataclass(frozen=True)
+class InputFile:
+    """A raw file the trace was made from."""
+
+    file: str
+    bytes: int
+    sha256: str
+
+
+@dataclass(frozen=True)
+class TraceMeta:
+    """Where the trace comes from, what its clock means, and what was found wrong with it."""
+
+    source: str
+    title: str = ""
+    clock: str = Clock.RELATIVE
+    zone: str = "UTC"
+    origin_unix_seconds: float | None = None
+    inputs: tuple[InputFile, ...] = ()
+    rows_read: int = 0
+    rows_kept: int = 0
+    rows_dropped: int = 0
+    findings: tuple[Finding, ...] = ()
+    tables: Mapping[str, int] = field(default_factory=dict)
+    fingerprint: str = ""
+    schema_version: int = SCHEMA_VERSION
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> TraceMeta:
+        """Return the record read back from plain data."""
+        data = dict(data)
+        data["inputs"] = tuple(InputFile(**i) for i in data.get("inputs", ()))
+        data["findings"] = tuple(Finding(**{**f, "examples": tuple(f["examples"])}) for f in data.get("findings", ()))
+        return cls(**data)
+
+
+class Trace:
+    """The canonical tables of one trace and its meta record. Frames are read from disk when first asked for."""
+
+    def __init__(
+        self, meta: TraceMeta, tables: Mapping[str, pl.DataFrame] | None = None, path: Path | None = None
+    ) -> None:
+        self.meta = meta
+        self.path = path
+        self._frames: dict[str, pl.DataFrame] = dict(tables or {})
+
+    @classmethod
+    def from_frames(cls, tables: Mapping[str, pl.DataFrame], meta: TraceMeta) -> Trace:
+        """Return a trace of frames already in memory, brought to the canonical columns and types."""
+        conformed = {name: conform(TABLES[name], frame.lazy()).collect() for name, frame in tables.items()}
+        counts = {name: frame.height for name, frame in conformed.items()}
+        return cls(replace(meta, tables=counts, fingerprint=fingerprint_frames(conformed)), conformed)
+
+    @classmethod
+    def open(cls, path: Path) -> Trace:
+        """Return the trace saved in the directory `path`."""
+        meta_path = path / META_FILE
+        try:
+            meta = TraceMeta.from_json(json.loads(meta_path.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            raise InputError("not a trace directory", file=path, remedy="make one with: gputwin ingest") from None
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(f"damaged ({error})", file=meta_path, remedy="ingest again") from None
+        if meta.schema_version != SCHEMA_VERSION:
+            raise InputError(
+                f"written with schema {meta.schema_version}, this is {SCHEMA_VERSION}",
+                file=meta_path,
+                remedy="ingest the raw files again",
+            )
+        for name in meta.tables:
+            if name not in TABLES or not (path / f"{name}.parquet").is_file():
+                raise InputError(f"table '{name}' is missing", file=path, remedy="ingest again")
+        return cls(meta, path=path)
+
+    def has(self, table: str) -> bool:
+        """Return whether the source had this table."""
+        return table in self.meta.tables
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """Return a table lazily; one the source lacks is empty."""
+        if table in self._frames:
+            return self._frames[table].lazy()
+        if self.path is not None and self.has(table):
+            return pl.scan_parquet(self.path / f"{table}.parquet")
+        return TABLES[table].empty().lazy()
+
+    def frame(self, table: str) -> pl.DataFrame:
+        """Return a table in memory; one the source lacks is empty."""
+        if table not in self._frames:
+            try:
+                self._frames[table] = self.scan(table).collect()
+            except pl.exceptions.PolarsError as error:
+                raise InputError(
+                    f"table '{table}' cannot be read ({error})", file=self.path, remedy="ingest again"
+                ) from None
+        return self._frames[table]
+
+    @property
+    def tasks(self) -> pl.DataFrame:
+        """Return the task table."""
+        return self.frame("tasks")
+
+    @property
+    def instances(self) -> pl.DataFrame:
+        """Return the instance table."""
+        return self.frame("instances")
+
+    @property
+    def nodes(self) -> pl.DataFrame:
+        """Return the node table."""
+        return self.frame("nodes")
+
+    @property
+    def usage(self) -> pl.DataFrame:
+        """Return the usage table."""
+        return self.frame("usage")
+
+    @property
+    def requests(self) -> pl.DataFrame:
+        """Return the request table."""
+        return self.frame("requests")
+
+    @property
+    def series(self) -> pl.DataFrame:
+        """Return the series table."""
+        return self.frame("series")
+
+    def save(self, path: Path) -> Trace:
+        """Write the trace to the directory `path`, all or nothing, and return it as opened from there."""
+        with atomic_directory(path, marker=META_FILE) as folder:
+            for name in self.meta.tables:
+                write_table(self.frame(name), folder / f"{name}.parquet")
+            write_meta(self.meta, folder)
+        return Trace.open(path)
+
+    def between(self, start: float, end: float) -> Trace:
+        """Return the trace of tasks and requests that arrive in [start, end) s, with their instances and usage."""
+        tasks = self.tasks.filter(ARRIVAL.is_between(start, end, closed="left"))
+        tables = {"tasks": tasks, "nodes": self.nodes}
+        for name in ("instances", "usage"):
+            tables[name] = self.frame(name).join(tasks.select("job_id", "role"), on=["job_id", "role"], how="semi")
+        tables["requests"] = self.requests.filter(pl.col("submit_time").is_between(start, end, closed="left"))
+        tables["series"] = self.series.filter(pl.col("time").is_between(start, end, closed="left"))
+        return Trace.from_frames({n: f for n, f in tables.items() if self.has(n)}, self.meta)
+
+
+def write_table(frame: pl.DataFrame, path: Path) -> None:
+    """Write one table as Parquet."""
+    frame.write_parquet(path, compression="zstd", compression_level=1)
+
+
+def write_meta(meta: TraceMeta, folder: Path) -> None:
+    """Write the meta record as `trace.json`."""
+    text = json.dumps(meta.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
+    (folder / META_FILE).write_text(text + "\n", encoding="utf-8")
+
+
+def fingerprint_of(digests: Mapping[str, str]) -> str:
+    """Return the fingerprint of a trace from the digests of its tables' Parquet bytes."""
+    text = "".join(f"{name}:{digests[name]}\n" for name in sorted(digests))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def fingerprint_frames(tables: Mapping[str, pl.DataFrame]) -> str:
+    """Return the fingerprint of frames in memory: the one they would have on disk."""
+    digests = {}
+    for name, frame in tables.items():
+        buffer = io.BytesIO()
+        frame.write_parquet(buffer, compression="zstd", compression_level=1)
+        digests[name] = hashlib.sha256(buffer.getbuffer()).hexdigest()
+    return fingerprint_of(digests)

@@ -1,0 +1,172 @@
+"""What is in a trace: counts, span, times known and unknown, requests, in one record."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from gputwin.traces.dataset import Trace
+from gputwin.traces.measures import ARRIVAL, GPU_MILLI_TOTAL, IS_COMPLETE, RUNTIME, WAIT
+from gputwin.traces.schema import TABLES
+
+_QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
+
+
+@dataclass(frozen=True)
+class Description:
+    """Counts and distributions of one trace; None where the source does not tell."""
+
+    source: str
+    title: str
+    zone: str
+    clock: str
+    origin_unix_seconds: float | None
+    fingerprint: str
+    span_seconds: float
+    tables: dict[str, int]
+    tasks: int
+    jobs: int
+    instances: int
+    applications: int
+    users: int
+    groups: int
+    tenants: int
+    nodes: int
+    gpus: int
+    requests: int
+    gpu_models: dict[str, int]
+    tasks_complete: int
+    tasks_without_submit_and_start: int
+    tasks_running: int
+    tasks_never_started: int
+    status: dict[str, int]
+    wait_seconds: dict[str, float] | None
+    runtime_seconds: dict[str, float] | None
+    gpus_requested: dict[str, float] | None
+    metrics: dict[str, int]
+    rows_read: int
+    rows_kept: int
+    rows_dropped: int
+    findings: list[dict[str, Any]]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the record as plain data."""
+        return asdict(self)
+
+
+def describe(trace: Trace) -> Description:
+    """Return the description of `trace`, reading only the columns it needs."""
+    tasks = (
+        trace.scan("tasks")
+        .select(
+            pl.len().alias("tasks"),
+            pl.col("job_id").n_unique().alias("jobs"),
+            pl.col("instances").sum().alias("instances"),
+            *(pl.col(c).drop_nulls().n_unique().alias(c) for c in ("application", "user", "group", "tenant")),
+            IS_COMPLETE.sum().alias("complete"),
+            (pl.col("submit_time").is_null() & pl.col("start_time").is_null()).sum().alias("timeless"),
+            pl.col("is_running").sum().alias("running"),
+            (
+                pl.col("start_time").is_null()
+                & RUNTIME.is_null()
+                & ~pl.col("is_running")
+                & pl.col("submit_time").is_not_null()
+            )
+            .sum()
+            .alias("never_started"),
+        )
+        .collect()
+        .row(0, named=True)
+    )
+    columns = trace.scan("tasks").select(WAIT, RUNTIME, GPU_MILLI_TOTAL / 1000).collect()
+    nodes = trace.nodes
+    meta = trace.meta
+    return Description(
+        source=meta.source,
+        title=meta.title,
+        zone=meta.zone,
+        clock=meta.clock,
+        origin_unix_seconds=meta.origin_unix_seconds,
+        fingerprint=meta.fingerprint,
+        span_seconds=span_seconds(trace),
+        tables=dict(meta.tables),
+        tasks=tasks["tasks"],
+        jobs=tasks["jobs"],
+        instances=meta.tables.get("instances", tasks["instances"]),
+        applications=tasks["application"],
+        users=tasks["user"],
+        groups=tasks["group"],
+        tenants=tasks["tenant"],
+        nodes=nodes.height,
+        gpus=int(nodes["gpu_count"].sum()),
+        requests=meta.tables.get("requests", 0),
+        gpu_models=_gpus_by_model(nodes),
+        tasks_complete=tasks["complete"],
+        tasks_without_submit_and_start=tasks["timeless"],
+        tasks_running=tasks["running"],
+        tasks_never_started=tasks["never_started"],
+        status=_counts(trace.scan("tasks"), "status"),
+        wait_seconds=_distribution(columns["wait_seconds"]),
+        runtime_seconds=_distribution(columns["runtime_seconds"]),
+        gpus_requested=_distribution(columns["gpu_milli_total"]),
+        metrics=_counts(trace.scan("series"), "metric"),
+        rows_read=meta.rows_read,
+        rows_kept=meta.rows_kept,
+        rows_dropped=meta.rows_dropped,
+        findings=[f.to_json() for f in meta.findings],
+    )
+
+
+def span_seconds(trace: Trace) -> float:
+    """Return the time from the first to the last event of any table, s."""
+    bounds = time_bounds(trace)
+    return 0.0 if bounds is None else bounds[1] - bounds[0]
+
+
+def time_bounds(trace: Trace) -> tuple[float, float] | None:
+    """Return the first and the last time of any table, s; None where no time is known."""
+    lows: list[float] = []
+    highs: list[float] = []
+    for name in trace.meta.tables:
+        for column in TABLES[name].time_columns:
+            low, high = (
+                trace.scan(name)
+                .select(pl.col(column).min().alias("low"), pl.col(column).max().alias("high"))
+                .collect()
+                .row(0)
+            )
+            if low is not None:
+                lows.append(low)
+                highs.append(high)
+    if trace.has("tasks"):
+        last = trace.scan("tasks").select((ARRIVAL + RUNTIME).max()).collect().item()
+        highs += [] if last is None else [last]
+    return (min(lows), max(highs)) if lows else None
+
+
+def _gpus_by_model(nodes: pl.DataFrame) -> dict[str, int]:
+    rows = (
+        nodes.filter(pl.col("gpu_count") > 0)
+        .group_by(pl.col("gpu_model").fill_null("unknown"))
+        .agg(pl.col("gpu_count").sum())
+    )
+    return dict(sorted(rows.iter_rows(), key=lambda r: (-r[1], r[0])))
+
+
+def _counts(frame: pl.LazyFrame, column: str) -> dict[str, int]:
+    rows = frame.group_by(pl.col(column).cast(pl.String)).len().collect()
+    return dict(sorted(rows.iter_rows(), key=lambda r: (-r[1], r[0])))
+
+
+def _distribution(values: pl.Series) -> dict[str, float] | None:
+    values = values.drop_nulls()
+    if values.is_empty():
+        return None
+    result: dict[str, float] = {"count": values.len(), "mean": float(values.mean())}  # type: ignore[arg-type]
+    for name, q in _QUANTILES.items():
+        result[name] = float(values.quantile(q, "linear"))  # type: ignore[arg-type]
+    result["max"] = float(values.max())  # type: ignore[arg-type]
+    result["zero_share"] = float((values == 0).mean())  # type: ignore[arg-type]
+    return result

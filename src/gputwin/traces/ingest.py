@@ -1,0 +1,217 @@
+"""From raw files to a canonical trace: find out what they are, read, conform, clean, and write all or nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import polars as pl
+
+from gputwin.core.errors import InputError
+from gputwin.traces.atomic import atomic_directory
+from gputwin.traces.dataset import (
+    META_FILE,
+    InputFile,
+    Trace,
+    TraceMeta,
+    fingerprint_of,
+    write_meta,
+    write_table,
+)
+from gputwin.traces.quality import Ledger
+from gputwin.traces.reader import READERS, Clock, Draft, Frame, Input, Reader
+from gputwin.traces.rules import Context, clean
+from gputwin.traces.schema import TABLES, Table, conform
+from gputwin.traces.sources import Source, gather, sha256
+
+Progress = Callable[[str], None]
+
+
+def _silent(step: str) -> None:
+    """Say nothing."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to ingest: the format where it is not to be detected, and what to do about bad data."""
+
+    format: str | None = None
+    strict: bool = False
+    lenient: bool = False
+
+
+def ingest(
+    paths: Sequence[Path],
+    into: Path | None = None,
+    options: Options | None = None,
+    progress: Progress = _silent,
+) -> Trace:
+    """Return the canonical trace of the raw files `paths`, saved in the directory `into` where one is given."""
+    options = options or Options()
+    ledger = Ledger(strict=options.strict, lenient=options.lenient)
+    with gather([Path(p) for p in paths]) as sources:
+        reader, inputs = identify(sources, options.format, ledger)
+        progress(f"reading {reader.name}: {len(inputs)} file{'s' if len(inputs) != 1 else ''}")
+        draft = reader.read(inputs, ledger)
+        files = tuple(
+            InputFile(given.name, given.stat().st_size, sha256(given))
+            for given in dict.fromkeys(i.source.given for i in inputs)
+        )
+
+        def finish(tables: dict[str, int], digests: dict[str, str], origin: float | None) -> TraceMeta:
+            return TraceMeta(
+                source=reader.name,
+                title=reader.title,
+                clock=draft.clock,
+                zone=draft.zone,
+                origin_unix_seconds=origin,
+                inputs=files,
+                rows_read=ledger.rows_read,
+                rows_kept=ledger.rows_kept,
+                rows_dropped=ledger.rows_dropped,
+                findings=tuple(ledger.findings),
+                tables=tables,
+                fingerprint=fingerprint_of(digests),
+            )
+
+        return _build(draft, ledger, into, finish, progress)
+
+
+def identify(sources: Sequence[Source], format: str | None, ledger: Ledger) -> tuple[Reader, list[Input]]:
+    """Return the one reader these files belong to and the kind of each file it knows."""
+    readers = [READERS.get(format)] if format else list(READERS)
+    known: dict[str, list[Input]] = {}
+    strangers: list[Source] = []
+    for source in sources:
+        matches = [(r, kind) for r in readers if source.head and (kind := r.kind_of(source))]
+        for reader, kind in matches:
+            known.setdefault(reader.name, []).append(Input(source, kind))
+        if not matches:
+            strangers.append(source)
+    if not known:
+        raise _not_recognised(strangers, readers)
+    if len(known) > 1:
+        most = max(len(i) for i in known.values())
+        best = [name for name, inputs in known.items() if len(inputs) == most]
+        if len(best) > 1 or most < len(sources) - len(strangers):
+            raise InputError(
+                f"the files are of more than one format: {', '.join(sorted(known))}",
+                file=sources[0].given.parent,
+                remedy="pass --format, or fewer files",
+            )
+        known = {best[0]: known[best[0]]}
+    ((name, inputs),) = known.items()
+    if len(sources) == len(strangers) + len(inputs) and len(sources) == 1:
+        return READERS.get(name), inputs
+    names = pl.DataFrame({"file": [s.label for s in strangers]}, schema={"file": pl.String})
+    ledger.find("F01", "files", len(strangers), examples=names)
+    return READERS.get(name), inputs
+
+
+def _not_recognised(strangers: Sequence[Source], readers: Sequence[Reader]) -> InputError:
+    """Return the most helpful error: what is wrong with the file, or which format it almost is."""
+    source = strangers[0]
+    try:
+        source.check_text()
+    except InputError as error:
+        return error
+    near = [
+        (len(kind.required & set(source.header)) / len(kind.required), reader.name, kind)
+        for reader in readers
+        for kind in reader.csv_kinds
+        if kind.header and kind.required
+    ]
+    score, name, kind = max(near, key=lambda n: n[0], default=(0.0, "", None))
+    if kind is not None and score >= 0.5:
+        return InputError(
+            f"looks like {name} ({kind.kind}) but lacks column {', '.join(map(repr, kind.missing(source)))}",
+            file=source.label,
+            row=1,
+            remedy="restore the column's name",
+        )
+    formats = ", ".join(r.name for r in readers)
+    return InputError(
+        "not a file of any known format" if len(readers) > 1 else f"not a {formats} file",
+        file=source.label,
+        remedy=f"known formats: {formats}" if len(readers) > 1 else "try without --format",
+    )
+
+
+def _build(
+    draft: Draft,
+    ledger: Ledger,
+    into: Path | None,
+    finish: Callable[[dict[str, int], dict[str, str], float | None], TraceMeta],
+    progress: Progress,
+) -> Trace:
+    """Return the cleaned trace, in memory or in `into`."""
+    draft, origin = _with_origin(draft)
+    counts: dict[str, int] = {}
+    digests: dict[str, str] = {}
+    if into is None:
+        frames = dict(_cleaned(draft, origin, ledger, progress))
+        return Trace.from_frames(frames, finish(counts, digests, origin))
+    with atomic_directory(into, marker=META_FILE) as folder:
+        for name, frame in _cleaned(draft, origin, ledger, progress):
+            path = folder / f"{name}.parquet"
+            write_table(frame, path)
+            counts[name], digests[name] = frame.height, sha256(path)
+            del frame
+        write_meta(finish(counts, digests, origin), folder)
+    return Trace.open(into)
+
+
+def _with_origin(draft: Draft) -> tuple[Draft, float | None]:
+    """Return the draft and what its time zero is in Unix seconds; an absolute clock needs all tables to tell."""
+    if draft.clock is Clock.ABSOLUTE:
+        tables = {name: _materialise(frame) for name, frame in draft.tables.items()}
+        return replace(draft, tables=tables), _earliest(tables)
+    return draft, 0.0 if draft.clock is Clock.WEEKDAY else None
+
+
+def _cleaned(
+    draft: Draft, origin: float | None, ledger: Ledger, progress: Progress
+) -> Iterator[tuple[str, pl.DataFrame]]:
+    """Yield each table cleaned; tables given as functions are made one at a time."""
+    tables = dict(draft.tables)
+    context = Context()
+    for name, table in TABLES.items():
+        if name not in tables:
+            continue
+        progress(f"cleaning {name}")
+        frame = conform_counted(table, _materialise(tables.pop(name)), ledger)
+        if draft.clock is Clock.ABSOLUTE and origin is not None:
+            frame = frame.with_columns(pl.col(c) - origin for c in table.time_columns)
+        frame = clean(table, frame, context, ledger)
+        if name == "tasks":
+            frame = frame.sort("submit_time", "job_id", "role", nulls_last=True, maintain_order=True)
+        yield name, frame
+
+
+def _materialise(frame: Frame) -> pl.DataFrame:
+    return frame if isinstance(frame, pl.DataFrame) else frame()
+
+
+def _earliest(tables: dict[str, pl.DataFrame]) -> float:
+    """Return the earliest time of any table, rounded down to a whole second."""
+    earliest = math.inf
+    for name, frame in tables.items():
+        for column in TABLES[name].time_columns:
+            if column in frame.columns:
+                values = frame[column].cast(pl.Float64)
+                low = values.filter(values.is_finite() & (values > 0)).min()
+                earliest = min(earliest, math.inf if low is None else float(low))  # type: ignore[arg-type]
+    return 0.0 if math.isinf(earliest) else float(math.floor(earliest))
+
+
+def conform_counted(table: Table, frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+    """Return the frame with canonical columns; values too large for their type become unknown and are counted."""
+    conformed = conform(table, frame.lazy()).collect()
+    for column in table.columns:
+        if column.name in frame.columns and column.dtype.is_integer():
+            lost = conformed[column.name].is_null() & frame[column.name].is_not_null()
+            if column.default is None:
+                ledger.find("F11", table.name, int(lost.sum()), detail=column.name)
+    return conformed

@@ -1,0 +1,1 @@
+"""One file per trace format; each registers its reader when imported."""

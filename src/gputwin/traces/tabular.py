@@ -1,0 +1,225 @@
+"""CSV tables: read fast with the types they should have, and where that fails, say which cell of which row.
+
+The fast path hands the file to Polars with the wanted types. Only when that fails is the file read again as text to
+find the cell to blame, so that good files pay nothing for good messages.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from gputwin.core.errors import InputError, shorten
+from gputwin.traces.quality import Ledger
+from gputwin.traces.sources import Source
+
+Dtype = type[pl.DataType]
+LARGEST_NUMBER = 1e15
+
+
+@dataclass(frozen=True)
+class CsvKind:
+    """One kind of CSV file: its columns and types, which of them may be absent, and whether it has a header.
+
+    A header-less kind is recognised by `stem` (the file name starts with it) and lists all columns in file order.
+    `ignored` are columns known to be of no use; any other surplus column is reported (rule F02).
+    """
+
+    kind: str
+    columns: Mapping[str, Dtype]
+    optional: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()
+    header: bool = True
+    stem: str = ""
+    nulls: tuple[str, ...] = ()
+    required: frozenset[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "required", frozenset(self.columns) - self.optional)
+
+    def matches(self, source: Source) -> bool:
+        """Return whether `source` has this kind's header, or for header-less kinds its name and width."""
+        names = source.header
+        if self.required <= set(names):
+            return source.name.startswith(self.stem) or self.header
+        return not self.header and source.name.startswith(self.stem)
+
+    def missing(self, source: Source) -> list[str]:
+        """Return required columns that the file's header lacks."""
+        return sorted(self.required - set(source.header))
+
+
+def read_csv(source: Source, kind: CsvKind, ledger: Ledger) -> pl.DataFrame:
+    """Return the file's columns with their types, and `_row`, the line each row stands on; counts the rows read."""
+    source.check_text()
+    has_header = kind.header or kind.required <= set(source.header)
+    if has_header and (missing := kind.missing(source)):
+        raise InputError(
+            f"column {', '.join(repr(m) for m in missing)} is missing",
+            file=source.label,
+            row=1,
+            remedy=f"a {kind.kind} file has {', '.join(kind.columns)}",
+        )
+    _check_cut(source, len(source.header) if has_header else len(kind.columns))
+    try:
+        frame = _scan(source, kind, has_header).collect(engine="streaming")
+    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
+        if not ledger.lenient:
+            raise _diagnose(source, kind, has_header, error) from error
+        frame = _read_leniently(source, kind, has_header, ledger)
+    frame = _with_sane_numbers(_without_blank_lines(frame), source, ledger)
+    if frame.is_empty():
+        raise InputError("the file has no rows", file=source.label, remedy="give a file with rows")
+    _report_surplus(source, kind, has_header, ledger)
+    absent = [pl.lit(None, dtype).alias(n) for n, dtype in kind.columns.items() if n not in frame.columns]
+    ledger.read(source.label, frame.height)
+    return frame.with_columns(absent).select("_row", *kind.columns)
+
+
+def _scan(source: Source, kind: CsvKind, has_header: bool, *, as_text: bool = False) -> pl.LazyFrame:
+    types = {n: pl.String if as_text else t for n, t in kind.columns.items()}
+    if not has_header:
+        return pl.scan_csv(
+            source.path,
+            has_header=False,
+            schema=types,
+            null_values=list(kind.nulls) or None,
+            row_index_name="_row",
+            row_index_offset=1,
+        )
+    present = [n for n in kind.columns if n in source.header]
+    return pl.scan_csv(
+        source.path,
+        infer_schema=False,
+        schema_overrides={n: types[n] for n in present},
+        null_values=list(kind.nulls) or None,
+        row_index_name="_row",
+        row_index_offset=2,
+    ).select("_row", *present)
+
+
+def _without_blank_lines(frame: pl.DataFrame) -> pl.DataFrame:
+    columns = [c for c in frame.columns if c != "_row"]
+    if not columns or any(frame[c].null_count() == 0 for c in columns):
+        return frame
+    return frame.filter(~pl.all_horizontal(pl.col(c).is_null() for c in columns))
+
+
+def _with_sane_numbers(frame: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+    """Return the frame with NaN, infinite and absurdly large numbers made unknown and counted (rule F11)."""
+    for name, dtype in frame.schema.items():
+        if dtype.is_float():
+            wild = ~(frame[name].abs() <= LARGEST_NUMBER)
+            if wild.any():
+                examples = frame.filter(wild).select("_row", name)
+                ledger.find("F11", source.label, int(wild.sum()), detail=name, examples=examples)
+                frame = frame.with_columns(pl.when(~wild).then(pl.col(name)).alias(name))
+    return frame
+
+
+def _report_surplus(source: Source, kind: CsvKind, has_header: bool, ledger: Ledger) -> None:
+    if has_header:
+        surplus = [n for n in source.header if n not in kind.columns and n not in kind.ignored and n]
+        if surplus:
+            ledger.find("F02", source.label, len(surplus), detail=shorten(", ".join(surplus), 200))
+
+
+def _check_cut(source: Source, width: int) -> None:
+    """Raise where the last line has no end and too few fields: the file was cut."""
+    with source.path.open("rb") as f:
+        f.seek(max(0, source.path.stat().st_size - 65536))
+        tail = f.read()
+    if tail.endswith(b"\n") or b"\n" not in tail:
+        return
+    fields = tail.rsplit(b"\n", 1)[1].count(b",") + 1
+    if fields < width and b'"' not in tail.rsplit(b"\n", 1)[1]:
+        raise InputError(
+            f"the last line has {fields} of {width} fields and no line end: the file is cut short",
+            file=source.label,
+            remedy="copy or download it again",
+        )
+
+
+def _as_text(source: Source, kind: CsvKind, has_header: bool) -> pl.DataFrame:
+    columns = list(kind.columns) if not has_header else None
+    return pl.read_csv(
+        source.path,
+        has_header=has_header,
+        new_columns=columns,
+        infer_schema=False,
+        encoding="utf8-lossy",
+        truncate_ragged_lines=True,
+        null_values=list(kind.nulls) or None,
+        row_index_name="_row",
+        row_index_offset=2 if has_header else 1,
+    )
+
+
+def _bad_cells(text: pl.DataFrame, name: str, dtype: Dtype) -> pl.DataFrame:
+    if dtype == pl.String:
+        return text.clear()
+    return text.filter(pl.col(name).is_not_null() & pl.col(name).str.strip_chars().cast(dtype, strict=False).is_null())
+
+
+def _read_leniently(source: Source, kind: CsvKind, has_header: bool, ledger: Ledger) -> pl.DataFrame:
+    try:
+        text = _as_text(source, kind, has_header)
+    except pl.exceptions.PolarsError as error:
+        raise _diagnose(source, kind, has_header, error) from error
+    for name, dtype in kind.columns.items():
+        if name in text.columns:
+            bad = _bad_cells(text, name, dtype)
+            ledger.find("F03", source.label, bad.height, detail=name, examples=bad.select("_row", name))
+    present = [n for n in kind.columns if n in text.columns]
+    return text.select("_row", *(pl.col(n).str.strip_chars().cast(kind.columns[n], strict=False) for n in present))
+
+
+def _diagnose(source: Source, kind: CsvKind, has_header: bool, error: Exception) -> InputError:
+    """Return the error that names the first row and field at fault."""
+    width = len(source.header) if has_header else len(kind.columns)
+    with source.path.open("rb") as raw:
+        for row, line in enumerate(raw, start=1):
+            try:
+                line.decode()
+            except UnicodeDecodeError:
+                return InputError(
+                    "the text is not UTF-8",
+                    file=source.label,
+                    row=row,
+                    remedy="convert the file to UTF-8, or pass --lenient to keep what can be read",
+                )
+            if b"\0" in line:
+                return InputError(
+                    "the line holds binary data", file=source.label, row=row, remedy="export the file again"
+                )
+            if line.count(b",") >= width and len(next(csv.reader([line.decode()]))) > width:
+                return InputError(
+                    f"more than {width} fields",
+                    file=source.label,
+                    row=row,
+                    remedy="quote fields that contain commas, or pass --lenient to cut the line",
+                )
+    try:
+        text = _as_text(source, kind, has_header)
+        worst: tuple[int, str, str] | None = None
+        for name, dtype in kind.columns.items():
+            if name in text.columns:
+                bad = _bad_cells(text, name, dtype)
+                if bad.height and (worst is None or bad["_row"][0] < worst[0]):
+                    worst = (int(bad["_row"][0]), name, str(bad[name][0]))
+        if worst is not None:
+            row, name, value = worst
+            return InputError(
+                f"'{shorten(value)}' is not a number",
+                file=source.label,
+                row=row,
+                field=name,
+                remedy="fix the cell, or pass --lenient to treat such cells as unknown",
+            )
+    except pl.exceptions.PolarsError:
+        pass
+    reason = shorten(str(error).splitlines()[0], 160)
+    return InputError(f"not a readable CSV table ({reason})", file=source.label, remedy="check the export")
