@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import re
+from fractions import Fraction
+from functools import lru_cache
 
-from gputwin.core.errors import UserError
+from gputwin.core.errors import UserError, shorten
 
 WHOLE_GPU_MILLI = 1000
 CORE_MILLI = 1000
@@ -55,3 +57,76 @@ def format_duration(seconds: float | None) -> str:
 def format_count(value: float | None) -> str:
     """Return a count with thousands separators; "–" for none."""
     return "–" if value is None else f"{value:,.0f}"
+
+
+_QUANTITY = re.compile(r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]))?")
+_QUANTITY_SCALE = {
+    **{unit + "i": Fraction(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},
+    **{unit: Fraction(1000) ** power for power, unit in enumerate("kMGTPE", start=1)},
+    **{unit: Fraction(1, 1000**power) for power, unit in enumerate("mun", start=1)},
+}
+
+
+@lru_cache(maxsize=4096)
+def parse_quantity(text: str) -> Fraction:
+    """Return the exact amount of a Kubernetes quantity ("500m", "2", "1.5Gi", "1G", "1e3") in its base unit."""
+    match = _QUANTITY.fullmatch(text.strip())
+    if not match:
+        raise UserError(f"'{shorten(text)}' is not a Kubernetes quantity; write one like 500m, 2, 1Gi or 1e3")
+    number, exponent, suffix = match.groups()
+    scale = Fraction(10) ** int(exponent) if exponent else _QUANTITY_SCALE.get(suffix, Fraction(1))
+    return Fraction(number) * scale
+
+
+_SLURM_SIZE = re.compile(r"(\d{1,18}(?:\.\d{1,9})?)([KMGTPE]?)")
+_SLURM_SIZE_POWER = {"K": -1, "M": 0, "G": 1, "T": 2, "P": 3, "E": 4}
+_SLURM_PER = {"c": "cpu", "n": "node"}
+
+
+def parse_slurm_size(text: str) -> Fraction:
+    """Return MiB for a size as Slurm prints it: "500G", "4000M", "1.50T"; a bare number is in MiB."""
+    match = _SLURM_SIZE.fullmatch(text.strip())
+    if not match:
+        raise UserError(f"'{shorten(text)}' is not a Slurm size; write one like 4000M or 16G")
+    return Fraction(match[1]) * Fraction(1024) ** _SLURM_SIZE_POWER[match[2] or "M"]
+
+
+def parse_slurm_memory(text: str) -> tuple[Fraction, str]:
+    """Return MiB and what they are for ("cpu", "node" or "job") of a ReqMem cell: "4000Mc", "4Gn", "16G".
+
+    Slurm before 21.08 marks the request as per CPU (c) or per node (n); later ones print the job's total.
+    """
+    text = text.strip()
+    per = _SLURM_PER.get(text[-1:], "job")
+    return parse_slurm_size(text if per == "job" else text[:-1]), per
+
+
+def parse_slurm_tres(text: str) -> dict[str, Fraction]:
+    """Return the amount of each resource in a TRES string like "cpu=64,mem=500G,node=2,gres/gpu:a100=8".
+
+    Memory is in MiB, everything else is a count; Slurm shortens large counts with K or M (1024 each).
+    """
+    amounts: dict[str, Fraction] = {}
+    for part in text.strip().split(","):
+        name, equals, amount = part.partition("=")
+        if not equals or not name:
+            raise UserError(f"'{shorten(text)}' is not a list of resources; write one like cpu=4,mem=16G,node=1")
+        size = parse_slurm_size(amount)
+        shortened = name not in ("mem", "vmem") and not amount[-1:].isdigit()
+        amounts[name] = size * 1024**2 if shortened else size
+    return amounts
+
+
+_SLURM_DURATION = re.compile(r"(?:(?:(\d{1,6})-)?(\d{1,6}):)?(\d{1,6}):(\d{1,2}(?:\.\d{1,9})?)")
+_SLURM_NO_DURATION = {"", "UNLIMITED", "PARTITION_LIMIT", "INVALID", "NONE", "UNKNOWN"}
+
+
+def parse_slurm_duration(text: str) -> float | None:
+    """Return seconds for "[days-]hours:minutes:seconds" or "minutes:seconds"; None for UNLIMITED and the like."""
+    if text.strip().upper() in _SLURM_NO_DURATION:
+        return None
+    match = _SLURM_DURATION.fullmatch(text.strip())
+    if not match:
+        raise UserError(f"'{shorten(text)}' is not a Slurm duration; write one like 1-12:00:00")
+    days, hours, minutes, seconds = match.groups()
+    return int(days or 0) * DAY + int(hours or 0) * HOUR + int(minutes) * MINUTE + float(seconds)

@@ -81,9 +81,8 @@ def unpack(path: Path, into: Path) -> list[Path]:
         except OSError as error:
             if error.errno is None:
                 raise _damaged(path, error) from None
-            raise InputError(
-                error.strerror, file=path, remedy="free some space or choose another folder"
-            ) from None
+            reason = error.strerror or str(error)
+            raise InputError(reason, file=path, remedy="free some space, or choose another folder") from None
     return sorted(into / name for name in shelf.names)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
+from polars.io.plugins import register_io_source
 
 from gputwin.core.errors import InputError
 from gputwin.traces.atomic import atomic_directory
@@ -20,6 +21,8 @@ from gputwin.traces.reader import Clock
 from gputwin.traces.schema import SCHEMA_VERSION, TABLES, conform
 
 META_FILE = "trace.json"
+# Left to itself Polars cuts row groups where its threads happened to cut the frame, and the bytes would differ.
+_ROW_GROUP_ROWS = 122_880
 
 
 @dataclass(frozen=True)
@@ -172,9 +175,29 @@ class Trace:
         return Trace.from_frames({n: f for n, f in tables.items() if self.has(n)}, self.meta)
 
 
-def write_table(frame: pl.DataFrame, path: Path) -> None:
+def write_table(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:
     """Write one table as Parquet."""
-    frame.write_parquet(path, compression="zstd", compression_level=1)
+    _write_parquet(frame.lazy(), path)
+
+
+def write_parts(parts: Iterable[pl.DataFrame], schema: pl.Schema, path: Path) -> int:
+    """Write a table that comes in parts as one Parquet file, the same as if it came whole; return its rows."""
+    rows = 0
+
+    def batches(
+        columns: list[str] | None, predicate: pl.Expr | None, limit: int | None, batch_rows: int | None
+    ) -> Iterator[pl.DataFrame]:
+        nonlocal rows
+        for part in parts:
+            rows += part.height
+            yield part
+
+    _write_parquet(register_io_source(batches, schema=schema), path)
+    return rows
+
+
+def _write_parquet(frame: pl.LazyFrame, path: Path | io.BytesIO) -> None:
+    frame.sink_parquet(path, compression="zstd", compression_level=1, row_group_size=_ROW_GROUP_ROWS)
 
 
 def write_meta(meta: TraceMeta, folder: Path) -> None:
@@ -194,6 +217,6 @@ def fingerprint_frames(tables: Mapping[str, pl.DataFrame]) -> str:
     digests = {}
     for name, frame in tables.items():
         buffer = io.BytesIO()
-        frame.write_parquet(buffer, compression="zstd", compression_level=1)
+        write_table(frame, buffer)
         digests[name] = hashlib.sha256(buffer.getbuffer()).hexdigest()
     return fingerprint_of(digests)

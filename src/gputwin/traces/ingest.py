@@ -18,7 +18,7 @@ from gputwin.traces.dataset import (
     TraceMeta,
     fingerprint_of,
     write_meta,
-    write_table,
+    write_parts,
 )
 from gputwin.traces.quality import Ledger
 from gputwin.traces.reader import READERS, Clock, Draft, Frame, Input, Reader
@@ -27,6 +27,7 @@ from gputwin.traces.schema import TABLES, Table, conform
 from gputwin.traces.sources import Source, gather, sha256
 
 Progress = Callable[[str], None]
+_WHOLE_WITHIN = 1e-6
 
 
 def _silent(step: str) -> None:
@@ -103,6 +104,8 @@ def identify(sources: Sequence[Source], format: str | None, ledger: Ledger) -> t
             )
         known = {best[0]: known[best[0]]}
     ((name, inputs),) = known.items()
+    # In whatever order the files are given, they make the same trace.
+    inputs.sort(key=lambda i: (i.source.name, i.source.label))
     if len(sources) == len(strangers) + len(inputs) and len(sources) == 1:
         return READERS.get(name), inputs
     names = pl.DataFrame({"file": [s.label for s in strangers]}, schema={"file": pl.String})
@@ -151,14 +154,13 @@ def _build(
     counts: dict[str, int] = {}
     digests: dict[str, str] = {}
     if into is None:
-        frames = dict(_cleaned(draft, origin, ledger, progress))
+        frames = {name: pl.concat(parts) for name, parts in _cleaned(draft, origin, ledger, progress)}
         return Trace.from_frames(frames, finish(counts, digests, origin))
     with atomic_directory(into, marker=META_FILE) as folder:
-        for name, frame in _cleaned(draft, origin, ledger, progress):
+        for name, parts in _cleaned(draft, origin, ledger, progress):
             path = folder / f"{name}.parquet"
-            write_table(frame, path)
-            counts[name], digests[name] = frame.height, sha256(path)
-            del frame
+            counts[name] = write_parts(parts, TABLES[name].schema, path)
+            digests[name] = sha256(path)
         write_meta(finish(counts, digests, origin), folder)
     return Trace.open(into)
 
@@ -166,32 +168,44 @@ def _build(
 def _with_origin(draft: Draft) -> tuple[Draft, float | None]:
     """Return the draft and what its time zero is in Unix seconds; an absolute clock needs all tables to tell."""
     if draft.clock is Clock.ABSOLUTE:
-        tables = {name: _materialise(frame) for name, frame in draft.tables.items()}
+        tables = {name: _whole(frame) for name, frame in draft.tables.items()}
         return replace(draft, tables=tables), _earliest(tables)
     return draft, 0.0 if draft.clock is Clock.WEEKDAY else None
 
 
 def _cleaned(
     draft: Draft, origin: float | None, ledger: Ledger, progress: Progress
-) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield each table cleaned; tables given as functions are made one at a time."""
+) -> Iterator[tuple[str, Iterator[pl.DataFrame]]]:
+    """Yield each table's parts, to be cleaned as they are taken; tables given as functions are made one at a time."""
     tables = dict(draft.tables)
     context = Context()
+    shift = origin if draft.clock is Clock.ABSOLUTE and origin is not None else 0.0
     for name, table in TABLES.items():
         if name not in tables:
             continue
         progress(f"cleaning {name}")
-        frame = conform_counted(table, _materialise(tables.pop(name)), ledger)
-        if draft.clock is Clock.ABSOLUTE and origin is not None:
-            frame = frame.with_columns(pl.col(c) - origin for c in table.time_columns)
+        yield name, _cleaned_parts(table, tables.pop(name), shift, context, ledger)
+
+
+def _cleaned_parts(table: Table, made: Frame, shift: float, context: Context, ledger: Ledger) -> Iterator[pl.DataFrame]:
+    """Yield the table's parts cleaned; one part where it has a key, whose repeats only the whole table shows."""
+    for part in [_whole(made)] if table.key else _parts(made):
+        frame = conform_counted(table, part, ledger)
+        if shift:
+            frame = frame.with_columns(pl.col(c) - shift for c in table.time_columns)
         frame = clean(table, frame, context, ledger)
-        if name == "tasks":
+        if table.name == "tasks":
             frame = frame.sort("submit_time", "job_id", "role", nulls_last=True, maintain_order=True)
-        yield name, frame
+        yield frame
 
 
-def _materialise(frame: Frame) -> pl.DataFrame:
-    return frame if isinstance(frame, pl.DataFrame) else frame()
+def _parts(made: Frame) -> Iterator[pl.DataFrame]:
+    result = made if isinstance(made, pl.DataFrame) else made()
+    return iter([result]) if isinstance(result, pl.DataFrame) else result
+
+
+def _whole(made: Frame) -> pl.DataFrame:
+    return pl.concat(_parts(made), how="diagonal_relaxed")
 
 
 def _earliest(tables: dict[str, pl.DataFrame]) -> float:
@@ -207,11 +221,17 @@ def _earliest(tables: dict[str, pl.DataFrame]) -> float:
 
 
 def conform_counted(table: Table, frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    """Return the frame with canonical columns; values too large for their type become unknown and are counted."""
+    """Return the frame with canonical columns; values rounded or too large for their type are counted."""
     conformed = conform(table, frame.lazy()).collect()
     for column in table.columns:
-        if column.name in frame.columns and column.dtype.is_integer():
-            lost = conformed[column.name].is_null() & frame[column.name].is_not_null()
-            if column.default is None:
-                ledger.find("F11", table.name, int(lost.sum()), detail=column.name)
+        if column.name not in frame.columns or not column.dtype.is_integer():
+            continue
+        given = frame[column.name]
+        if column.default is None:
+            lost = conformed[column.name].is_null() & given.is_not_null()
+            ledger.find("F11", table.name, int(lost.sum()), detail=column.name)
+        if given.dtype.is_float():
+            uneven = (given.is_finite() & ((given - given.round()).abs() > _WHOLE_WITHIN)).fill_null(False)
+            shown = frame.select(c for c in ("_row", *table.key, column.name) if c in frame.columns)
+            ledger.find("F10", table.name, int(uneven.sum()), detail=column.name, examples=shown.filter(uneven))
     return conformed

@@ -8,7 +8,7 @@ ledger. Rows read = rows kept + rows dropped, always.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 
 import polars as pl
@@ -56,6 +56,14 @@ RULES: Mapping[str, Rule] = _rules(
     ),
     ("F10", "amount that is not a whole number of units, rounded", Action.REPAIRED),
     ("F11", "number that is not finite or absurdly large, made unknown", Action.REPAIRED),
+    ("F12", "quantities of the source that contradict each other, kept as they are", Action.FLAGGED),
+    ("F13", "there before the trace began: the source puts it at time zero", Action.FLAGGED),
+    ("F14", "column the canonical tables have no place for, left out", Action.FLAGGED),
+    ("F20", "line with another number of fields than the format has, dropped", Action.DROPPED),
+    ("F21", "resource the trace has no column for, left out", Action.FLAGGED),
+    ("F22", "item of a kind the reader does not use, dropped", Action.DROPPED),
+    ("F23", "node closed to new work, kept", Action.FLAGGED),
+    ("F24", "list of array tasks cut short by the source; those it names are kept", Action.FLAGGED),
     # Identity.
     ("Q01", "identifier missing, row dropped", Action.DROPPED),
     ("Q02", "identifier used twice, later rows dropped", Action.DROPPED),
@@ -127,12 +135,21 @@ class Ledger:
     def find(
         self, rule: str, table: str, count: int, *, detail: str = "", examples: pl.DataFrame | None = None
     ) -> None:
-        """Record that `rule` concerned `count` rows of `table`; nothing when the count is zero."""
+        """Record that `rule` concerned `count` rows of `table`; nothing when the count is zero.
+
+        A table may come in parts: what a rule finds in each adds up to one finding.
+        """
         if not count:
             return
         entry = RULES[rule]
         finding = Finding(rule, entry.title, table, int(count), entry.action, detail, example_rows(examples))
-        self.findings.append(finding)
+        for i, earlier in enumerate(self.findings):
+            if (earlier.rule, earlier.table, earlier.detail) == (rule, table, detail):
+                examples_so_far = (earlier.examples + finding.examples)[:EXAMPLES]
+                self.findings[i] = replace(earlier, count=earlier.count + int(count), examples=examples_so_far)
+                break
+        else:
+            self.findings.append(finding)
         if self.strict:
             shown = f"; first: {finding.examples[0]}" if finding.examples else ""
             raise InputError(finding.line() + shown, remedy="fix the data, or ingest without --strict")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -33,14 +33,15 @@ class Input:
     kind: str
 
 
-Frame = pl.DataFrame | Callable[[], pl.DataFrame]
+Frame = pl.DataFrame | Callable[[], pl.DataFrame | Iterator[pl.DataFrame]]
 
 
 @dataclass(frozen=True)
 class Draft:
     """A reader's result: canonical columns in any order, absent ones left out; `_row` optional.
 
-    A table may be given as a function, so that only one large table is in memory at a time.
+    A table may be given as a function, so that only one large table is in memory at a time; the function may also
+    yield a table in parts, so that one without a key (usage, series) is never in memory as a whole.
     """
 
     tables: Mapping[str, Frame]

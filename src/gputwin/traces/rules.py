@@ -6,8 +6,9 @@ brings it to the nearest possible one; it never invents a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 import polars as pl
 
@@ -29,10 +30,13 @@ _JUMP_SECONDS = 6 * HOUR
 
 @dataclass(frozen=True)
 class Check:
-    """A rule at work: the rows it concerns, what to put into which column there, and what to show of them."""
+    """A rule at work: the rows it concerns, what to put into which column there, and what to show of them.
+
+    A function for `concerns` is given the frame as the rules before left it.
+    """
 
     rule: str
-    concerns: pl.Expr | pl.Series
+    concerns: pl.Expr | Callable[[pl.DataFrame], pl.Series]
     repair: tuple[pl.Expr, ...] = ()
     detail: str = ""
     show: tuple[str, ...] = ()
@@ -58,13 +62,14 @@ def clean(table: Table, frame: pl.DataFrame, context: Context, ledger: Ledger) -
 
 
 def _apply(check: Check, table: Table, frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    mask = frame.select(check.concerns).to_series() if isinstance(check.concerns, pl.Expr) else check.concerns
+    concerns = check.concerns
+    mask = frame.select(concerns).to_series() if isinstance(concerns, pl.Expr) else concerns(frame)
     mask = mask.fill_null(False)
     count = int(mask.sum() or 0)
     if not count:
         return frame
-    shown = [c for c in ("_row", *table.key, *check.show) if c in frame.columns]
-    ledger.find(check.rule, table.name, count, detail=check.detail, examples=frame.filter(mask).select(shown))
+    shown = [c for c in dict.fromkeys(("_row", *table.key, *check.show)) if c in frame.columns]
+    ledger.find(check.rule, table.name, count, detail=check.detail, examples=frame.select(shown).filter(mask))
     if RULES[check.rule].action == Action.DROPPED:
         return frame.filter(~mask)
     if check.repair:
@@ -83,13 +88,10 @@ def _checks(table: Table, frame: pl.DataFrame) -> Iterator[Check]:
     """Yield the checks that need nothing but the table itself. Each mask is taken when its turn comes."""
     required = [c.name for c in table.columns if c.required]
     if required:
-        missing = pl.any_horizontal(
-            pl.col(c).is_null() | (pl.col(c) == "") if table.schema[c] == pl.String else pl.col(c).is_null()
-            for c in required
-        )
+        missing = pl.any_horizontal(_is_missing(c, table.schema[c]) for c in required)
         yield Check("Q01", missing, show=tuple(required))
     if table.key:
-        yield Check("Q02", _repeats(table.key), show=("submit_time",))
+        yield Check("Q02", partial(_repeats, key=table.key), show=("submit_time",))
     for column in table.time_columns:
         bad = (pl.col(column) < 0) | ~pl.col(column).is_finite()
         yield Check("Q10", bad, (_unknown(column),), column, (column,))
@@ -115,9 +117,17 @@ def _checks(table: Table, frame: pl.DataFrame) -> Iterator[Check]:
     if table.name == "tasks":
         yield from _task_checks(frame)
     if table.name in ("tasks", "requests"):
-        yield Check("Q17", _jumps_in(frame, "submit_time"), show=("submit_time",))
+        yield Check("Q17", partial(_jumps_in, column="submit_time"), show=("submit_time",))
     if table.name == "series":
-        yield Check("Q17", _series_jumps(frame), show=("metric", "entity", "time"))
+        yield Check("Q17", _series_jumps, show=("metric", "entity", "time"))
+
+
+def _is_missing(column: str, dtype: pl.DataType) -> pl.Expr:
+    value = pl.col(column)
+    if dtype == pl.String:
+        return value.is_null() | (value == "")
+    # A required number is a time (series): one that is no time cannot be made unknown, so its row goes.
+    return value.is_null() | ~value.is_finite() | (value < 0)
 
 
 def _amount_checks(table: Table) -> Iterator[Check]:
@@ -147,14 +157,17 @@ def _task_checks(frame: pl.DataFrame) -> Iterator[Check]:
         yield Check("Q24", pl.col(request) > pl.col(limit), detail=request, show=(request, limit))
 
 
-def _repeats(key: tuple[str, ...]) -> pl.Expr:
-    """Return the expression that is true for the second and later rows of one key.
+def _repeats(frame: pl.DataFrame, key: tuple[str, ...]) -> pl.Series:
+    """Return true on the second and later rows of one key.
 
     Keys are compared by a 64-bit hash first; only rows whose hash repeats are compared in full.
     """
-    parts = [pl.col(k) for k in key]
-    hashed = parts[0].hash() if len(parts) == 1 else pl.struct(parts).hash()
-    return hashed.is_duplicated() & ~pl.struct(parts).is_first_distinct()
+    repeats = frame.select(pl.struct(key).hash().is_duplicated()).to_series()
+    if not repeats.any():
+        return repeats
+    suspects = frame.select(pl.int_range(pl.len()).alias("_index"), *key).filter(repeats)
+    firsts = suspects.filter(pl.struct(key).is_first_distinct())["_index"]
+    return repeats.scatter(firsts, False)
 
 
 def _jumps_in(frame: pl.DataFrame, column: str) -> pl.Series:
@@ -198,14 +211,19 @@ def _cross_checks(table: Table, frame: pl.DataFrame, context: Context) -> Iterat
             known = nodes["node_id"].implode()
             yield Check("Q30", pl.col("node_id").is_not_null() & ~pl.col("node_id").is_in(known), show=("node_id",))
         if table.name == "usage":
-            yield Check("Q33", _beyond_machine(frame, nodes), show=("instance_id", "node_id"))
+            yield Check("Q33", partial(_beyond_machine, nodes=nodes), show=("instance_id", "node_id"))
     if table.name == "instances" and context.task_keys is not None and context.task_sizes is not None:
         key = frame.select(_task_key()).to_series()
-        yield Check("Q31", ~key.is_in(context.task_keys.implode()))
+        strangers = ~key.is_in(context.task_keys.implode())
+        yield Check("Q31", lambda _: strangers)
         found = key.value_counts(name="_found").rename({key.name: "_key"})
-        differing = context.task_sizes.join(found, on="_key").filter(pl.col("instances") != pl.col("_found"))
+        # A task that was started again may list its instances once per attempt.
+        times = pl.col("_found") / pl.col("instances")
+        differing = context.task_sizes.join(found, on="_key").filter(
+            (times != 1) & (times != pl.col("attempts").fill_null(1))
+        )
         first_of_task = key.is_first_distinct() & key.is_in(differing["_key"].implode())
-        yield Check("Q32", first_of_task)
+        yield Check("Q32", lambda _: first_of_task)
 
 
 def _task_key() -> pl.Expr:
@@ -244,5 +262,5 @@ def _remember(table: Table, frame: pl.DataFrame, context: Context) -> None:
     if table.name == "nodes":
         context.nodes = frame
     elif table.name == "tasks":
-        context.task_sizes = frame.select(_task_key(), "instances")
+        context.task_sizes = frame.select(_task_key(), "instances", "attempts")
         context.task_keys = context.task_sizes["_key"]

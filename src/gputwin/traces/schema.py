@@ -240,14 +240,19 @@ def conform(table: Table, frame: pl.LazyFrame) -> pl.LazyFrame:
 
     `_row` is the line of the source file a row came from; it lets a finding point at it.
     """
-    have = set(frame.collect_schema().names())
+    types = frame.collect_schema()
+    have = set(types.names())
     unknown = have - {c.name for c in table.columns} - {"_row"}
     if unknown:
         raise ValueError(f"reader made columns the {table.name} table does not have: {sorted(unknown)}")
     columns = []
     for column in table.columns:
         if column.name in have:
-            expression = pl.col(column.name).cast(column.dtype, strict=False)
+            expression = pl.col(column.name)
+            if types[column.name].is_float() and column.dtype.is_integer():
+                # A cast alone cuts 434.999…, which is 4.35 × 100, to 434.
+                expression = expression.round()
+            expression = expression.cast(column.dtype, strict=False)
             if column.default is not None:
                 expression = expression.fill_null(pl.lit(column.default, column.dtype))
         else:

@@ -7,7 +7,7 @@ find the cell to blame, so that good files pay nothing for good messages.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 import polars as pl
@@ -18,6 +18,9 @@ from gputwin.traces.sources import Source
 
 Dtype = type[pl.DataType]
 LARGEST_NUMBER = 1e15
+PART_ROWS = 1 << 20
+# Polars 2.1 panics on a number's cell that is a lone quote.
+_PARSE_FAILURES = (pl.exceptions.PolarsError, pl.exceptions.PanicException)
 
 
 @dataclass(frozen=True)
@@ -54,6 +57,15 @@ class CsvKind:
 
 def read_csv(source: Source, kind: CsvKind, ledger: Ledger) -> pl.DataFrame:
     """Return the file's columns with their types, and `_row`, the line each row stands on; counts the rows read."""
+    return pl.concat(_read(source, kind, ledger, None))
+
+
+def read_csv_parts(source: Source, kind: CsvKind, ledger: Ledger, rows: int = PART_ROWS) -> Iterator[pl.DataFrame]:
+    """Yield what `read_csv` returns in parts of at most `rows` rows, for files that should not be in memory whole."""
+    return _read(source, kind, ledger, rows)
+
+
+def _read(source: Source, kind: CsvKind, ledger: Ledger, rows: int | None) -> Iterator[pl.DataFrame]:
     source.check_text()
     has_header = kind.header or kind.required <= set(source.header)
     if has_header and (missing := kind.missing(source)):
@@ -64,19 +76,30 @@ def read_csv(source: Source, kind: CsvKind, ledger: Ledger) -> pl.DataFrame:
             remedy=f"a {kind.kind} file has {', '.join(kind.columns)}",
         )
     _check_cut(source, len(source.header) if has_header else len(kind.columns))
-    try:
-        frame = _scan(source, kind, has_header).collect(engine="streaming")
-    except (pl.exceptions.PolarsError, OSError, UnicodeDecodeError) as error:
-        if not ledger.lenient:
-            raise _diagnose(source, kind, has_header, error) from error
-        frame = _read_leniently(source, kind, has_header, ledger)
-    frame = _with_sane_numbers(_without_blank_lines(frame), source, ledger)
-    if frame.is_empty():
+    height = 0
+    for part in _parse(source, kind, has_header, ledger, rows):
+        frame = _with_sane_numbers(_without_blank_lines(part), source, ledger)
+        absent = [pl.lit(None, dtype).alias(n) for n, dtype in kind.columns.items() if n not in frame.columns]
+        ledger.read(source.label, frame.height)
+        height += frame.height
+        yield frame.with_columns(absent).select("_row", *kind.columns)
+    if not height:
         raise InputError("the file has no rows", file=source.label, remedy="give a file with rows")
     _report_surplus(source, kind, has_header, ledger)
-    absent = [pl.lit(None, dtype).alias(n) for n, dtype in kind.columns.items() if n not in frame.columns]
-    ledger.read(source.label, frame.height)
-    return frame.with_columns(absent).select("_row", *kind.columns)
+
+
+def _parse(source: Source, kind: CsvKind, has_header: bool, ledger: Ledger, rows: int | None) -> Iterator[pl.DataFrame]:
+    """Yield the rows with their types, in one part where `rows` is None."""
+    last = 0
+    try:
+        scan = _scan(source, kind, has_header)
+        for part in [scan.collect(engine="streaming")] if rows is None else scan.collect_batches(chunk_size=rows):
+            yield part
+            last = int(part["_row"][-1]) if part.height else last
+    except (*_PARSE_FAILURES, OSError, UnicodeDecodeError) as error:
+        if not ledger.lenient:
+            raise _diagnose(source, kind, has_header, error) from error
+        yield _read_leniently(source, kind, has_header, ledger).filter(pl.col("_row") > last)
 
 
 def _scan(source: Source, kind: CsvKind, has_header: bool, *, as_text: bool = False) -> pl.LazyFrame:
@@ -96,9 +119,14 @@ def _scan(source: Source, kind: CsvKind, has_header: bool, *, as_text: bool = Fa
         infer_schema=False,
         schema_overrides={n: types[n] for n in present},
         null_values=list(kind.nulls) or None,
+        with_column_names=_stripped,
         row_index_name="_row",
         row_index_offset=2,
     ).select("_row", *present)
+
+
+def _stripped(names: list[str]) -> list[str]:
+    return [name.strip() for name in names]
 
 
 def _without_blank_lines(frame: pl.DataFrame) -> pl.DataFrame:
@@ -155,7 +183,7 @@ def _as_text(source: Source, kind: CsvKind, has_header: bool) -> pl.DataFrame:
         null_values=list(kind.nulls) or None,
         row_index_name="_row",
         row_index_offset=2 if has_header else 1,
-    )
+    ).rename(str.strip)
 
 
 def _bad_cells(text: pl.DataFrame, name: str, dtype: Dtype) -> pl.DataFrame:
@@ -167,7 +195,7 @@ def _bad_cells(text: pl.DataFrame, name: str, dtype: Dtype) -> pl.DataFrame:
 def _read_leniently(source: Source, kind: CsvKind, has_header: bool, ledger: Ledger) -> pl.DataFrame:
     try:
         text = _as_text(source, kind, has_header)
-    except pl.exceptions.PolarsError as error:
+    except _PARSE_FAILURES as error:
         raise _diagnose(source, kind, has_header, error) from error
     for name, dtype in kind.columns.items():
         if name in text.columns:
@@ -219,7 +247,7 @@ def _diagnose(source: Source, kind: CsvKind, has_header: bool, error: Exception)
                 field=name,
                 remedy="fix the cell, or pass --lenient to treat such cells as unknown",
             )
-    except pl.exceptions.PolarsError:
+    except _PARSE_FAILURES:
         pass
     reason = shorten(str(error).splitlines()[0], 160)
     return InputError(f"not a readable CSV table ({reason})", file=source.label, remedy="check the export")

@@ -5,9 +5,7 @@ ROWS = {"nodes": 2, "tasks": 3}
 
 def write(folder: Path) -> list[Path]:
     nodes = folder / "nodes.csv"
-    nodes.write_text(
-        "sn,cpu_milli,memory_mib,gpu,model\nnode-0,64000,262144,2,P100\nnode-1,32000,131072,0,\n"
-    )
+    nodes.write_text("sn,cpu_milli,memory_mib,gpu,model\nnode-0,64000,262144,2,P100\nnode-1,32000,131072,0,\n")
     pods = folder / "pods.csv"
     pods.write_text(
         "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"

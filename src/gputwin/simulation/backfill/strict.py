@@ -1,0 +1,8 @@
+"""Nobody overtakes the first job."""
+
+from __future__ import annotations
+
+from gputwin.simulation.engine.world import STRICT
+from gputwin.simulation.policy import BACKFILLS, Backfill
+
+POLICY = BACKFILLS.add(Backfill("strict", "nobody overtakes the first job", STRICT, ""))

@@ -1,0 +1,52 @@
+"""The compiled engine: built on first use, cached on disk, called with a world and three policy functions.
+
+Policies are compiled against fixed signatures and handed to the loop as first-class functions, so the loop itself is
+compiled once and serves every policy, built-in or a user's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numba
+from numba import njit, types
+
+from gputwin.simulation.engine.loop import run
+from gputwin.simulation.engine.world import World
+
+
+def run_world(
+    world: World, key: Callable[..., float], score: Callable[..., float], devices: Callable[..., int]
+) -> float:
+    """Run the world to its end with these policies and return the time of the last event, s."""
+    kinds = _signatures(numba.typeof(world))
+    kernel = _kernel(numba.typeof(world))
+    return float(
+        kernel(world, _compiled(key, kinds[0]), _compiled(score, kinds[1]), _compiled(devices, kinds[2]))
+    )
+
+
+@cache
+def _signatures(world: Any) -> tuple[Any, Any, Any]:
+    part = dict(zip(World._fields, world.types, strict=True))
+    jobs, knobs = part["jobs"], part["knobs"]
+    nodes, requests = part["nodes"], part["requests"]
+    on_node = (nodes, requests, types.int64, types.int64, knobs)
+    return (
+        types.float64(jobs, types.int64, types.float64, knobs),
+        types.float64(*on_node),
+        types.int64(*on_node),
+    )
+
+
+@cache
+def _kernel(world: Any) -> Any:
+    functions = [types.FunctionType(signature) for signature in _signatures(world)]
+    return njit(types.float64(world, *functions), cache=True)(run)
+
+
+@cache
+def _compiled(function: Callable[..., Any], signature: Any) -> Any:
+    return njit(signature, cache=True)(function)

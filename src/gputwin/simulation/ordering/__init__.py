@@ -1,0 +1,1 @@
+"""Who goes next: one file per policy."""

@@ -1,0 +1,17 @@
+"""Priority with aging."""
+
+from __future__ import annotations
+
+from gputwin.simulation.engine.state import Jobs, Knobs
+from gputwin.simulation.policy import ordering
+
+
+@ordering(
+    "priority",
+    "highest base priority + aging × wait first",
+    source="Silberschatz, Galvin and Gagne, Operating System Concepts, section 5.3.3 (aging)",
+    parameters={"aging": 0.001},
+)
+def key(jobs: Jobs, j: int, now: float, knobs: Knobs) -> float:
+    """Return minus the priority at time zero of a line that rises by `aging` a second: the order never changes."""
+    return knobs.numbers[0] * jobs.submit[j] - jobs.priority[j]

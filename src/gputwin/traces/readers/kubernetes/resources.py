@@ -1,0 +1,152 @@
+"""What a pod asks for and what a node has, from Kubernetes resource lists."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+from gputwin.core.errors import UserError
+from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, WHOLE_GPU_MILLI, parse_quantity
+from gputwin.traces.document import Item
+from gputwin.traces.quality import Ledger
+
+Amounts = Mapping[str, Fraction]
+
+WHOLE_GPUS = frozenset(
+    {
+        "nvidia.com/gpu",
+        "nvidia.com/gpu.shared",
+        "amd.com/gpu",
+        "gpu.intel.com/i915",
+        "gpu.intel.com/xe",
+        "habana.ai/gaudi",
+    }
+)
+_MIG = re.compile(r"nvidia\.com/mig-(\d)g\.(\d{1,4})gb(?:\..*)?")
+_MIG_SLICES = 7
+_A30_PROFILES = {("1", "6"), ("2", "12"), ("4", "24")}
+_A30_SLICES = 4
+_PLAIN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
+_MIB = 1 << 20
+_LARGEST_AMOUNT = 10**15
+
+
+@dataclass(frozen=True)
+class Gpus:
+    """GPUs asked for: how many, the share of each, and the memory of each where the kind tells it."""
+
+    count: int
+    milli: int | None
+    memory_mib: int | None
+
+
+def amounts_of(resources: Item, ledger: Ledger) -> dict[str, Fraction]:
+    """Return the amounts of a resource list, in cores, bytes or pieces."""
+    amounts: dict[str, Fraction] = {}
+    for name, value in resources.value.items():
+        # Manifests that were converted from YAML may hold bare numbers.
+        text = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else resources.text(name)
+        try:
+            amount = parse_quantity(text or "0")
+        except UserError as error:
+            if not ledger.lenient:
+                raise resources.wrong(name, str(error).partition(";")[0]) from None
+            ledger.find("F03", resources.file, 1, detail=name)
+            continue
+        if abs(amount) <= _LARGEST_AMOUNT:
+            amounts[name] = amount
+        else:
+            ledger.find("F11", resources.file, 1, detail=name)
+    return amounts
+
+
+def pod_requests(spec: Item, ledger: Ledger) -> Amounts:
+    """Return what the scheduler sets aside for a pod; a container that states only a limit asks for that."""
+    total = _over_containers(spec, lambda item: _limits(item, ledger) | _requests(item, ledger))
+    total |= _requests(spec, ledger)
+    return _sum([total, amounts_of(spec.child("overhead"), ledger)])
+
+
+def pod_limits(spec: Item, ledger: Ledger) -> Amounts:
+    """Return the limits of a pod: of those resources that every container limits."""
+    total = _over_containers(spec, lambda item: _limits(item, ledger))
+    each = [_limits(container, ledger) for container in spec.children("containers")]
+    total = {name: n for name, n in total.items() if all(name in limits for limits in each)}
+    total |= _limits(spec, ledger)
+    overhead = amounts_of(spec.child("overhead"), ledger)
+    return {name: n + overhead.get(name, 0) for name, n in total.items()}
+
+
+def _requests(item: Item, ledger: Ledger) -> dict[str, Fraction]:
+    return amounts_of(item.child("resources").child("requests"), ledger)
+
+
+def _limits(item: Item, ledger: Ledger) -> dict[str, Fraction]:
+    return amounts_of(item.child("resources").child("limits"), ledger)
+
+
+def _over_containers(spec: Item, of: Callable[[Item], dict[str, Fraction]]) -> dict[str, Fraction]:
+    """Return the most a pod needs at any time of its life (the rule of KEP-753, sidecar containers).
+
+    Containers run together with sidecars (init containers that restart always); other init containers run one after
+    another before that, beside the sidecars started so far.
+    """
+    sidecars: dict[str, Fraction] = {}
+    starting: dict[str, Fraction] = {}
+    for container in spec.children("initContainers"):
+        needed = _sum([sidecars, of(container)])
+        starting = _most(starting, needed)
+        if container.text("restartPolicy") == "Always":
+            sidecars = needed
+    return _most(starting, _sum([sidecars, *(of(container) for container in spec.children("containers"))]))
+
+
+def _sum(parts: Iterable[Amounts]) -> dict[str, Fraction]:
+    total: dict[str, Fraction] = {}
+    for part in parts:
+        for name, n in part.items():
+            total[name] = total.get(name, Fraction(0)) + n
+    return total
+
+
+def _most(a: Amounts, b: Amounts) -> dict[str, Fraction]:
+    return {name: max(a.get(name, Fraction(0)), b.get(name, Fraction(0))) for name in {**a, **b}}
+
+
+def cpu_milli(amounts: Amounts) -> int | None:
+    """Return milli-cores, rounded up; None where no CPU is named."""
+    return math.ceil(amounts["cpu"] * CORE_MILLI) if "cpu" in amounts else None
+
+
+def mib(amounts: Amounts, name: str) -> int | None:
+    """Return the MiB of a resource in bytes, rounded up; None where it is not named."""
+    return math.ceil(amounts[name] / _MIB) if name in amounts else None
+
+
+def gpus(amounts: Amounts) -> Gpus:
+    """Return the GPUs among the amounts: whole ones, or MIG instances as shares of a GPU.
+
+    A MIG profile of g compute slices is g/7 of its GPU (g/4 on an A30). Mixed profiles are averaged, so that the
+    total share stays right.
+    """
+    whole = math.ceil(sum((n for name, n in amounts.items() if name in WHOLE_GPUS), Fraction(0)))
+    shares: list[tuple[int, Fraction, int]] = []
+    for name, n in amounts.items():
+        if n and (match := _MIG.fullmatch(name)):
+            slices = _A30_SLICES if match.groups() in _A30_PROFILES else _MIG_SLICES
+            shares.append((math.ceil(n), Fraction(int(match[1]), slices), int(match[2])))
+    count = whole + sum(n for n, _, _ in shares)
+    if not shares:
+        return Gpus(count, WHOLE_GPU_MILLI if count else None, None)
+    total = whole + sum(n * share for n, share, _ in shares)
+    memory = min(gb for _, _, gb in shares) * MIB_PER_GIB
+    return Gpus(count, math.ceil(total * WHOLE_GPU_MILLI / count), memory)
+
+
+def others(amounts: Amounts) -> list[str]:
+    """Return the names of resources that the trace has no column for."""
+    known = _PLAIN | WHOLE_GPUS
+    return [name for name, n in amounts.items() if n and name not in known and not _MIG.fullmatch(name)]
