@@ -6,49 +6,35 @@ once they cover 95 % of all.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
-from gputwin.simulation.engine.state import Floats, Ints, SmallInts
+from gputwin.simulation.engine.state import TYPICAL, Records
 from gputwin.simulation.workload import Workload
 
 COVERAGE = 0.95
 
 
-@dataclass(frozen=True)
-class Typical:
-    """Kinds of instances and their share of the workload; shares sum to one."""
+def typical_jobs(workload: Workload) -> Records:
+    """Return the kinds of instances that cover 95 % of the workload's instances, most frequent first.
 
-    cpu_milli: Ints
-    gpu_milli: SmallInts
-    gpu_count: SmallInts
-    share: Floats
-
-
-def typical_jobs(workload: Workload, jobs: slice = slice(None)) -> Typical:
-    """Return the kinds of instances that cover 95 % of the given jobs' instances, most frequent first."""
-    shapes, requests = workload.shapes, workload.requests
-    per_shape = np.bincount(workload.jobs.shape[jobs], minlength=shapes.first.size - 1)
-    per_group = np.repeat(per_shape, np.diff(shapes.first)) * shapes.size
+    Ties go to the larger CPU, GPU share, count. Shares of those kept sum to one.
+    """
+    groups, shapes, requests = workload.groups, workload.shapes, workload.requests
+    per_shape = np.bincount(workload.jobs["shape"], minlength=shapes.size)
+    per_group = np.repeat(per_shape, shapes["groups"]) * groups["size"].astype(np.int64)
+    kind = requests[groups["request"]]
     kinds = (
-        pl.DataFrame({
-            "cpu": requests.cpu[shapes.request],
-            "milli": requests.gpu_milli[shapes.request],
-            "count": requests.gpu_count[shapes.request],
-            "instances": per_group.astype(np.int64),
-        })
+        pl.DataFrame({"cpu": kind["cpu"], "milli": kind["gpu_milli"], "count": kind["gpu_count"],
+                      "instances": per_group})
         .group_by("cpu", "milli", "count")
         .agg(pl.col("instances").sum())
         .sort("instances", "cpu", "milli", "count", descending=True)
     )
     counts = kinds["instances"].to_numpy()
-    kept = int(np.searchsorted(np.cumsum(counts), COVERAGE * counts.sum(), side="left")) + 1
-    kept = min(kept, counts.size)
-    return Typical(
-        kinds["cpu"].to_numpy()[:kept].astype(np.int64),
-        kinds["milli"].to_numpy()[:kept].astype(np.int32),
-        kinds["count"].to_numpy()[:kept].astype(np.int32),
-        counts[:kept] / counts[:kept].sum(),
-    )
+    kept = min(int(np.searchsorted(np.cumsum(counts), COVERAGE * counts.sum(), side="left")) + 1, counts.size)
+    typical = np.zeros(kept, TYPICAL)
+    for name in ("cpu", "milli", "count"):
+        typical[name] = kinds[name].to_numpy()[:kept]
+    typical["share"] = counts[:kept] / counts[:kept].sum()
+    return typical

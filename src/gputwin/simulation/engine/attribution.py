@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from gputwin.simulation.engine.compiled import compiled
 
-from gputwin.simulation.engine.index import ALL, GPU_ONLY, NO_LIMIT, NO_LIMIT_NO_RDMA, Index
-from gputwin.simulation.engine.state import Floats, Ints, Nodes, Requests, Shapes, SmallInts
+from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.index import Index
+from gputwin.simulation.engine.state import FREE_MODELS, Floats, Ints, Machines, Records
 
 CAUSE_NAMES = (
     "behind_other_job",
@@ -32,56 +32,46 @@ CAUSES = len(CAUSE_NAMES)
 
 
 class Causes(NamedTuple):
-    """Clocks per shape and cause, the present cause of each shape, and each job's share."""
+    """Clocks per shape and cause, each job's share, and the clock of the job at the head of the line."""
 
     clock: Floats  # [s, cause]
-    present: SmallInts  # [s]
-    since: Floats  # [s]
     share: Floats  # [j, cause]: the clocks at submit while it waits, its share once it started
-    head: Ints  # [1] job blocked at the head of the line; -1: none
-    head_cause: Ints  # [1]
-    head_since: Floats  # [1]
-    head_clock: Floats  # [cause]
+    head: Ints  # job blocked at the head of the line (-1: none), and its cause
+    head_clock: Floats  # [cause], then since when its cause holds
 
 
 def make_causes(jobs: int, shapes: int) -> Causes:
     """Return clocks at zero."""
     return Causes(
-        clock=np.zeros((shapes, CAUSES)),
-        present=np.zeros(shapes, np.int32),
-        since=np.zeros(shapes),
-        share=np.zeros((jobs, CAUSES)),
-        head=np.full(1, -1, np.int64),
-        head_cause=np.zeros(1, np.int64),
-        head_since=np.zeros(1),
-        head_clock=np.zeros(CAUSES),
+        np.zeros((shapes, CAUSES)), np.zeros((jobs, CAUSES)), np.array([-1, 0], np.int64), np.zeros(CAUSES + 1)
     )
 
 
 @compiled
-def blame(causes: Causes, s: int, cause: int, now: float) -> None:
+def blame(causes: Causes, shapes: Records, s: int, cause: int, now: float) -> None:
     """Say that from now on jobs of shape s wait for `cause`."""
-    causes.clock[s, causes.present[s]] += now - causes.since[s]
-    causes.present[s] = cause
-    causes.since[s] = now
+    shape = shapes[s]
+    causes.clock[s, shape.cause] += now - shape.since
+    shape.cause = cause
+    shape.since = now
 
 
 @compiled
-def begin_wait(causes: Causes, s: int, j: int, now: float) -> None:
+def begin_wait(causes: Causes, shapes: Records, s: int, j: int, now: float) -> None:
     """Note the clocks when job j starts to wait."""
     for c in range(CAUSES):
         causes.share[j, c] = causes.clock[s, c]
-    causes.share[j, causes.present[s]] += now - causes.since[s]
+    causes.share[j, shapes[s].cause] += now - shapes[s].since
 
 
 @compiled
-def end_wait(causes: Causes, s: int, j: int, submit: float, now: float) -> None:
+def end_wait(causes: Causes, shapes: Records, s: int, j: int, submit: float, now: float) -> None:
     """Turn the clocks noted for job j into its share of each cause; the shares sum to its wait exactly."""
     for c in range(CAUSES):
-        passed = causes.clock[s, c] + (now - causes.since[s] if c == causes.present[s] else 0.0)
+        passed = causes.clock[s, c] + (now - shapes[s].since if c == shapes[s].cause else 0.0)
         causes.share[j, c] = max(passed - causes.share[j, c], 0.0)
     if causes.head[0] == j:
-        causes.head_clock[causes.head_cause[0]] += now - causes.head_since[0]
+        causes.head_clock[causes.head[1]] += now - causes.head_clock[CAUSES]
         for c in range(CAUSES):
             causes.share[j, c] += causes.head_clock[c]
             causes.share[j, BEHIND] -= causes.head_clock[c]
@@ -91,7 +81,7 @@ def end_wait(causes: Causes, s: int, j: int, submit: float, now: float) -> None:
 
 @compiled
 def _settle(causes: Causes, j: int, wait: float) -> None:
-    """Put the rounding error of clock differences on the largest share."""
+    """Put the rounding error of clock differences on the largest share, so that the sum is the wait."""
     for _ in range(4):
         total, largest = 0.0, 0
         for c in range(CAUSES):
@@ -112,38 +102,36 @@ def blame_head(causes: Causes, j: int, cause: int, now: float) -> None:
         causes.head[0] = j
         causes.head_clock[:] = 0.0
     else:
-        causes.head_clock[causes.head_cause[0]] += now - causes.head_since[0]
-    causes.head_cause[0] = cause
-    causes.head_since[0] = now
+        causes.head_clock[causes.head[1]] += now - causes.head_clock[CAUSES]
+    causes.head[1] = cause
+    causes.head_clock[CAUSES] = now
 
 
 @compiled
-def cause_of(nodes: Nodes, requests: Requests, shapes: Shapes, index: Index, s: int) -> int:
+def cause_of(machines: Machines, requests: Records, shapes: Records, groups: Records, index: Index, s: int) -> int:
     """Return what keeps a job of shape s from starting now; its requests must be up to date in the index."""
-    for g in range(shapes.first[s], shapes.first[s + 1]):
-        r, size = shapes.request[g], shapes.size[g]
-        if index.total[r, ALL] >= size:
+    free = machines.free
+    for g in range(shapes[s].first_group, shapes[s].first_group + shapes[s].groups):
+        r, size = groups[g].request, groups[g].size
+        request = requests[r]
+        if request.room >= size:
             continue
-        if requests.gpu_count[r] > 0:
-            needed = size * requests.gpu_count[r] * requests.gpu_milli[r]
+        if request.gpu_count > 0:
+            needed = size * request.gpu_count * request.gpu_milli
             allowed, everywhere = 0, 0
-            for m in range(nodes.model_free.size):
-                everywhere += nodes.model_free[m]
-                if requests.allowed[r, m]:
-                    allowed += nodes.model_free[m]
+            for m in range(free.size - FREE_MODELS):
+                everywhere += free[FREE_MODELS + m]
+                if index.allowed[r, m]:
+                    allowed += free[FREE_MODELS + m]
             if allowed < needed:
                 return GPU_MODEL if everywhere >= needed else GPU
-            if index.total[r, GPU_ONLY] < size:
+            if request.room_gpu_only < size:
                 return FRAGMENTATION
-        if index.total[r, NO_LIMIT] >= size:
+        if request.room_no_limit >= size:
             return MAX_PER_NODE
-        if index.total[r, NO_LIMIT_NO_RDMA] >= size:
+        if request.room_no_network >= size:
             return RDMA
-        enough = (
-            nodes.total_free[0] >= size * requests.cpu[r]
-            and nodes.total_free[1] >= size * requests.memory[r]
-            and nodes.total_free[2] >= size * requests.disk[r]
-        )
-        return FRAGMENTATION if requests.gpu_count[r] == 0 and enough else CPU_MEMORY
+        enough = free[0] >= size * request.cpu and free[1] >= size * request.memory and free[2] >= size * request.disk
+        return FRAGMENTATION if request.gpu_count == 0 and enough else CPU_MEMORY
     # Each group would fit alone: together they get in each other's way.
     return FRAGMENTATION

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from gputwin.simulation.engine.compiled import compiled
 
-from gputwin.simulation.engine.state import Floats, Ints
+from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.state import Ints, Records
 
 FINISH = 0  # number: job
 NODE_DOWN = 1  # number: node
@@ -22,66 +22,64 @@ BEGIN = 5  # number: job whose reservation begins
 TICK = 6
 _KIND_SHIFT = 40
 
+EVENT = np.dtype([("time", np.float64), ("code", np.int64)], align=True)
+
 
 class Events(NamedTuple):
     """The heap: times, and codes that hold kind and number."""
 
-    time: Floats
-    code: Ints
+    heap: Records
     count: Ints  # [1]
 
 
 def make_events(capacity: int) -> Events:
     """Return an empty heap that can hold `capacity` events."""
-    return Events(np.zeros(capacity + 1), np.zeros(capacity + 1, np.int64), np.zeros(1, np.int64))
-
-
-@compiled
-def _earlier(events: Events, a: int, b: int) -> bool:
-    return bool(
-        events.time[a] < events.time[b] or (events.time[a] == events.time[b] and events.code[a] < events.code[b])
-    )
+    return Events(np.zeros(capacity + 1, EVENT), np.zeros(1, np.int64))
 
 
 @compiled
 def schedule(events: Events, time: float, kind: int, number: int) -> None:
     """Add an event."""
     code = (kind << _KIND_SHIFT) | number
+    heap = events.heap
     k = events.count[0]
     events.count[0] += 1
     while k > 0:
         parent = (k - 1) >> 1
-        if events.time[parent] < time or (events.time[parent] == time and events.code[parent] < code):
+        if heap[parent].time < time or (heap[parent].time == time and heap[parent].code < code):
             break
-        events.time[k], events.code[k] = events.time[parent], events.code[parent]
+        heap[k].time, heap[k].code = heap[parent].time, heap[parent].code
         k = parent
-    events.time[k], events.code[k] = time, code
+    heap[k].time, heap[k].code = time, code
 
 
 @compiled
 def next_time(events: Events) -> float:
     """Return the time of the earliest event; infinity for none."""
-    return float(events.time[0]) if events.count[0] > 0 else np.inf
+    return events.heap[0].time if events.count[0] > 0 else np.inf
 
 
 @compiled
 def pop(events: Events) -> tuple[int, int]:
     """Remove the earliest event and return its kind and number."""
-    code = events.code[0]
+    heap = events.heap
+    code = heap[0].code
     last = events.count[0] - 1
     events.count[0] = last
     if last > 0:
-        time, moved = events.time[last], events.code[last]
+        time, moved = heap[last].time, heap[last].code
         k = 0
         while True:
             child = 2 * k + 1
             if child >= last:
                 break
-            if child + 1 < last and _earlier(events, child + 1, child):
-                child += 1
-            if time < events.time[child] or (time == events.time[child] and moved < events.code[child]):
+            if child + 1 < last:
+                a, b = heap[child], heap[child + 1]
+                if b.time < a.time or (b.time == a.time and b.code < a.code):
+                    child += 1
+            if time < heap[child].time or (time == heap[child].time and moved < heap[child].code):
                 break
-            events.time[k], events.code[k] = events.time[child], events.code[child]
+            heap[k].time, heap[k].code = heap[child].time, heap[child].code
             k = child
-        events.time[k], events.code[k] = time, moved
+        heap[k].time, heap[k].code = time, moved
     return code >> _KIND_SHIFT, code & ((1 << _KIND_SHIFT) - 1)

@@ -3,46 +3,50 @@
 from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled
-
-from gputwin.simulation.engine.state import WHOLE, Nodes, Requests
+from gputwin.simulation.engine.state import WHOLE, Flags, Machines, Records
 
 MANY = 1 << 20
 """Where nothing limits: more instances than any gang has."""
 
 
 @compiled
-def device_fits(nodes: Nodes, requests: Requests, r: int, n: int, d: int) -> bool:
+def device_fits(machines: Machines, requests: Records, r: int, n: int, d: int) -> bool:
     """Return whether device d of node n has the share and memory one instance of r asks of each of its devices."""
-    return bool(
-        nodes.gpu_free[n, d] >= requests.gpu_milli[r] and nodes.gpu_memory_free[n, d] >= requests.gpu_memory[r]
-    )
+    device = machines.gpus[n, d]
+    return device.free >= requests[r].gpu_milli and device.memory_free >= requests[r].gpu_memory
 
 
 @compiled
-def gpu_room(nodes: Nodes, requests: Requests, r: int, n: int) -> int:
+def device_room(machines: Machines, milli: int, memory: int, n: int, d: int) -> int:
+    """Return how many shares of `milli` and `memory` device d of node n can still give."""
+    room = machines.gpus[n, d].free // milli
+    if memory > 0:
+        room = min(room, machines.gpus[n, d].memory_free // memory)
+    return room
+
+
+@compiled
+def gpu_room(machines: Machines, requests: Records, allowed: Flags, r: int, n: int) -> int:
     """Return how many instances of r the GPUs of node n can take, whatever its other resources."""
-    count = requests.gpu_count[r]
+    node, request = machines.nodes[n], requests[r]
+    count, milli, memory = request.gpu_count, request.gpu_milli, request.gpu_memory
     if count == 0:
         return MANY
-    if not requests.allowed[r, nodes.model[n]]:
+    if not allowed[r, node.model] or node.gpu_free < milli * count:
         return 0
-    milli = requests.gpu_milli[r]
-    memory = requests.gpu_memory[r]
     if milli == WHOLE and memory == 0:
-        return int(nodes.gpus_whole[n] // count)
-    if nodes.gpu_total_free[n] < milli * count:
-        return 0
+        return node.gpus_whole // count
     slots = 0
-    for d in range(nodes.gpu_count[n]):
-        slots += device_room(nodes, milli, memory, n, d)
+    for d in range(node.gpu_count):
+        slots += device_room(machines, milli, memory, n, d)
     if count == 1:
         return slots
     # k instances need k·count slots, at most k of them on one device.
     k = slots // count
     while k > 0:
         usable = 0
-        for d in range(nodes.gpu_count[n]):
-            usable += min(k, device_room(nodes, milli, memory, n, d))
+        for d in range(node.gpu_count):
+            usable += min(k, device_room(machines, milli, memory, n, d))
         if usable >= k * count:
             break
         k -= 1
@@ -50,47 +54,40 @@ def gpu_room(nodes: Nodes, requests: Requests, r: int, n: int) -> int:
 
 
 @compiled
-def device_room(nodes: Nodes, milli: int, memory: int, n: int, d: int) -> int:
-    """Return how many shares of `milli` and `memory` device d of node n can still give."""
-    room = nodes.gpu_free[n, d] // milli
-    if memory > 0:
-        room = min(room, nodes.gpu_memory_free[n, d] // memory)
-    return int(room)
-
-
-@compiled
-def base_room(nodes: Nodes, requests: Requests, r: int, n: int) -> int:
+def base_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many instances of r the CPU, memory and disk of node n can take."""
+    node, request = machines.nodes[n], requests[r]
     room = MANY
-    if requests.cpu[r] > 0:
-        room = min(room, nodes.cpu_free[n] // requests.cpu[r])
-    if requests.memory[r] > 0:
-        room = min(room, nodes.memory_free[n] // requests.memory[r])
-    if requests.disk[r] > 0:
-        room = min(room, nodes.disk_free[n] // requests.disk[r])
+    if request.cpu > 0:
+        room = min(room, node.cpu_free // request.cpu)
+    if request.memory > 0:
+        room = min(room, node.memory_free // request.memory)
+    if request.disk > 0:
+        room = min(room, node.disk_free // request.disk)
     return max(room, 0)
 
 
 @compiled
-def rdma_room(nodes: Nodes, requests: Requests, r: int, n: int) -> int:
+def rdma_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many instances of r the network cards of node n can take."""
-    return max(int(nodes.rdma_free[n] // requests.rdma[r]), 0) if requests.rdma[r] > 0 else MANY
+    return max(machines.nodes[n].rdma_free // requests[r].rdma, 0) if requests[r].rdma > 0 else MANY
 
 
 @compiled
-def limit_room(nodes: Nodes, requests: Requests, r: int, n: int) -> int:
+def limit_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many more instances of r's application the per-node limit allows on node n."""
-    if requests.max_per_node[r] < 0:
+    request = requests[r]
+    if request.max_per_node < 0:
         return MANY
-    return max(int(requests.max_per_node[r] - nodes.application_count[n, requests.application[r]]), 0)
+    return max(request.max_per_node - machines.residents[n, request.application], 0)
 
 
 @compiled
-def room(nodes: Nodes, requests: Requests, r: int, n: int) -> int:
-    """Return how many instances of r fit on node n now."""
-    fits = gpu_room(nodes, requests, r, n)
-    if fits > 0:
-        fits = min(fits, base_room(nodes, requests, r, n))
-    if fits > 0:
-        fits = min(fits, rdma_room(nodes, requests, r, n), limit_room(nodes, requests, r, n))
-    return fits
+def rooms(machines: Machines, requests: Records, allowed: Flags, r: int, n: int) -> tuple[int, int, int, int]:
+    """Return how many instances of r fit on node n: now; by GPUs alone; without per-node limit; nor network."""
+    gpu = gpu_room(machines, requests, allowed, r, n)
+    if gpu == 0:
+        return 0, 0, 0, 0
+    base = min(gpu, base_room(machines, requests, r, n))
+    network = min(base, rdma_room(machines, requests, r, n))
+    return min(network, limit_room(machines, requests, r, n)), gpu, network, base

@@ -10,43 +10,40 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
+
 from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.fit import rooms
+from gputwin.simulation.engine.state import Flags, Ints, Knobs, Machines, Records, SmallInts
 
-from gputwin.simulation.engine.fit import base_room, gpu_room, limit_room, rdma_room
-from gputwin.simulation.engine.state import Floats, Ints, Knobs, Nodes, Requests, SmallInts
-
-ALL, GPU_ONLY, NO_LIMIT, NO_LIMIT_NO_RDMA = 0, 1, 2, 3
-VARIANTS = 4
+CELL = np.dtype([
+    ("score", np.float64),
+    ("room", np.int32), ("room_gpu_only", np.int32), ("room_no_limit", np.int32), ("room_no_network", np.int32),
+], align=True)
 
 
 class Index(NamedTuple):
     """Cached rooms, scores and tournament trees. Requests beyond the memory allowed have slot -1 and are scanned."""
 
-    slot: SmallInts  # [r]
-    rooms: SmallInts  # [slot, n, variant]
-    score: Floats  # [slot, n]
-    tree: SmallInts  # [slot, 2·leaves]
-    total: Ints  # [r, variant]
-    seen: Ints  # [r] log position up to which r is up to date; -1: never
+    cells: Records  # [slot, n] CELL
+    tree: SmallInts  # [slot, 2·leaves]: the winning node of each branch, -1 where none fits
     log: SmallInts  # ring of changed nodes
     log_end: Ints  # [1]
+    allowed: Flags  # [r, model]
 
 
-def make_index(nodes: int, requests: int, popularity: Ints, memory_bytes: int = 1 << 28) -> Index:
+def make_index(requests: Records, allowed: Flags, nodes: int, popularity: Ints, memory_bytes: int = 1 << 28) -> Index:
     """Return an empty index that caches the most popular requests within `memory_bytes`."""
     leaves = 1 << max(nodes - 1, 1).bit_length()
-    slots = int(min(requests, max(1, memory_bytes // (nodes * (4 * VARIANTS + 8) + 8 * leaves))))
-    slot = np.full(requests, -1, np.int32)
-    slot[np.argsort(-popularity, kind="stable")[:slots]] = np.arange(slots, dtype=np.int32)
+    slots = int(min(requests.size, max(1, memory_bytes // (nodes * CELL.itemsize + 8 * leaves))))
+    requests["slot"] = -1
+    requests["slot"][np.argsort(-popularity, kind="stable")[:slots]] = np.arange(slots)
+    requests["seen"] = -1
     return Index(
-        slot=slot,
-        rooms=np.zeros((slots, nodes, VARIANTS), np.int32),
-        score=np.full((slots, nodes), -np.inf),
+        cells=np.zeros((slots, nodes), CELL),
         tree=np.full((slots, 2 * leaves), -1, np.int32),
-        total=np.zeros((requests, VARIANTS), np.int64),
-        seen=np.full(requests, -1, np.int64),
         log=np.zeros(1 << max(nodes, 2).bit_length(), np.int32),
         log_end=np.zeros(1, np.int64),
+        allowed=allowed,
     )
 
 
@@ -58,108 +55,94 @@ def touch(index: Index, n: int) -> None:
 
 
 @compiled
-def refresh(index: Index, nodes: Nodes, requests: Requests, r: int, knobs: Knobs, score: Any) -> None:
+def refresh(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> None:
     """Bring request r up to date with all changes."""
     end = index.log_end[0]
-    seen = index.seen[r]
+    request = requests[r]
+    seen = request.seen
     if seen == end:
         return
-    index.seen[r] = end
-    if index.slot[r] < 0:
-        _recount(index, nodes, requests, r)
-    elif seen < 0 or end - seen > nodes.cpu.size:
-        _rebuild(index, nodes, requests, r, knobs, score)
-    else:
-        mask = index.log.size - 1
-        for k in range(seen, end):
-            _update(index, nodes, requests, r, index.log[k & mask], knobs, score)
+    request.seen = end
+    count = machines.nodes.size
+    anew = request.slot < 0 or seen < 0 or end - seen > count
+    if anew:
+        request.room = request.room_gpu_only = request.room_no_limit = request.room_no_network = 0
+        seen, end = 0, count
+    mask = index.log.size - 1
+    for k in range(seen, end):
+        _update(index, machines, requests, r, k if anew else index.log[k & mask], anew, knobs, score)
+    if anew and request.slot >= 0:
+        for k in range(index.tree.shape[1] // 2 - 1, 0, -1):
+            index.tree[request.slot, k] = _winner(index, request.slot, k)
 
 
 @compiled
-def best_node(index: Index, nodes: Nodes, requests: Requests, r: int, knobs: Knobs, score: Any) -> int:
+def _update(
+    index: Index, machines: Machines, requests: Records, r: int, n: int, anew: bool, knobs: Knobs, score: Any
+) -> None:
+    """Look at node n again for request r; `anew`: nothing is known and the tree is built afterwards."""
+    request = requests[r]
+    room, gpu_only, no_limit, no_network = rooms(machines, requests, index.allowed, r, n)
+    request.room += room
+    request.room_gpu_only += gpu_only
+    request.room_no_limit += no_limit
+    request.room_no_network += no_network
+    if request.slot < 0:
+        return
+    cell = index.cells[request.slot, n]
+    if not anew:
+        request.room -= cell.room
+        request.room_gpu_only -= cell.room_gpu_only
+        request.room_no_limit -= cell.room_no_limit
+        request.room_no_network -= cell.room_no_network
+    value = score(machines, requests, r, n, knobs) if room > 0 else -np.inf
+    same = not anew and value == cell.score and (room > 0) == (cell.room > 0)
+    cell.room, cell.room_gpu_only = room, gpu_only
+    cell.room_no_limit, cell.room_no_network = no_limit, no_network
+    cell.score = value
+    leaf = index.tree.shape[1] // 2 + n
+    index.tree[request.slot, leaf] = n if room > 0 else -1
+    if not same and not anew:
+        _climb(index, request.slot, leaf >> 1, n)
+
+
+@compiled
+def _climb(index: Index, slot: int, k: int, n: int) -> None:
+    """Play the matches above node n again, as far up as it can matter."""
+    while k > 0:
+        was = index.tree[slot, k]
+        now = _winner(index, slot, k)
+        index.tree[slot, k] = now
+        if now == was and now != n:
+            return
+        k >>= 1
+
+
+@compiled
+def _winner(index: Index, slot: int, k: int) -> int:
+    left, right = index.tree[slot, 2 * k], index.tree[slot, 2 * k + 1]
+    if right < 0 or (left >= 0 and index.cells[slot, left].score >= index.cells[slot, right].score):
+        return left
+    return right
+
+
+@compiled
+def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> int:
     """Return the fitting node with the highest score, the lowest index among equals; -1 for none."""
-    slot = index.slot[r]
+    slot = requests[r].slot
     if slot >= 0:
-        return int(index.tree[slot, 1])
+        return index.tree[slot, 1]
     best, top = -1, -np.inf
-    for n in range(nodes.cpu.size):
-        if _rooms(nodes, requests, r, n)[0] > 0:
-            value = score(nodes, requests, r, n, knobs)
+    for n in range(machines.nodes.size):
+        if rooms(machines, requests, index.allowed, r, n)[0] > 0:
+            value = score(machines, requests, r, n, knobs)
             if best < 0 or value > top:
                 best, top = n, value
     return best
 
 
 @compiled
-def node_room(index: Index, nodes: Nodes, requests: Requests, r: int, n: int) -> int:
+def node_room(index: Index, machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many instances of the up-to-date request r fit on node n."""
-    slot = index.slot[r]
-    return int(index.rooms[slot, n, ALL]) if slot >= 0 else int(_rooms(nodes, requests, r, n)[0])
-
-
-@compiled
-def _rooms(nodes: Nodes, requests: Requests, r: int, n: int) -> tuple[int, int, int, int]:
-    gpu = gpu_room(nodes, requests, r, n)
-    if gpu == 0:
-        return 0, 0, 0, 0
-    base = min(gpu, base_room(nodes, requests, r, n))
-    rdma = min(base, rdma_room(nodes, requests, r, n))
-    return min(rdma, limit_room(nodes, requests, r, n)), gpu, rdma, base
-
-
-@compiled
-def _recount(index: Index, nodes: Nodes, requests: Requests, r: int) -> None:
-    index.total[r, :] = 0
-    for n in range(nodes.cpu.size):
-        rooms = _rooms(nodes, requests, r, n)
-        for v in range(VARIANTS):
-            index.total[r, v] += rooms[v]
-
-
-@compiled
-def _rebuild(index: Index, nodes: Nodes, requests: Requests, r: int, knobs: Knobs, score: Any) -> None:
-    slot = index.slot[r]
-    leaves = index.tree.shape[1] // 2
-    index.total[r, :] = 0
-    for n in range(nodes.cpu.size):
-        rooms = _rooms(nodes, requests, r, n)
-        for v in range(VARIANTS):
-            index.rooms[slot, n, v] = rooms[v]
-            index.total[r, v] += rooms[v]
-        fits = rooms[0] > 0
-        index.score[slot, n] = score(nodes, requests, r, n, knobs) if fits else -np.inf
-        index.tree[slot, leaves + n] = n if fits else -1
-    for k in range(leaves - 1, 0, -1):
-        index.tree[slot, k] = _winner(index.score, slot, index.tree[slot, 2 * k], index.tree[slot, 2 * k + 1])
-
-
-@compiled
-def _winner(score: Floats, slot: int, left: int, right: int) -> int:
-    if right < 0 or (left >= 0 and score[slot, left] >= score[slot, right]):
-        return left
-    return right
-
-
-@compiled
-def _update(index: Index, nodes: Nodes, requests: Requests, r: int, n: int, knobs: Knobs, score: Any) -> None:
-    slot = index.slot[r]
-    rooms = _rooms(nodes, requests, r, n)
-    for v in range(VARIANTS):
-        index.total[r, v] += rooms[v] - index.rooms[slot, n, v]
-        index.rooms[slot, n, v] = rooms[v]
-    value = score(nodes, requests, r, n, knobs) if rooms[0] > 0 else -np.inf
-    was_in = index.tree[slot, index.tree.shape[1] // 2 + n] >= 0
-    if value == index.score[slot, n] and was_in == (rooms[0] > 0):
-        return
-    index.score[slot, n] = value
-    k = index.tree.shape[1] // 2 + n
-    index.tree[slot, k] = n if rooms[0] > 0 else -1
-    k >>= 1
-    while k > 0:
-        was = index.tree[slot, k]
-        now = _winner(index.score, slot, index.tree[slot, 2 * k], index.tree[slot, 2 * k + 1])
-        index.tree[slot, k] = now
-        if now == was and now != n:
-            # Another node still wins here: nothing above can change.
-            return
-        k >>= 1
+    slot = requests[r].slot
+    return index.cells[slot, n].room if slot >= 0 else rooms(machines, requests, index.allowed, r, n)[0]

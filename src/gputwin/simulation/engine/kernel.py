@@ -21,24 +21,18 @@ def run_world(
     world: World, key: Callable[..., float], score: Callable[..., float], devices: Callable[..., int]
 ) -> float:
     """Run the world to its end with these policies and return the time of the last event, s."""
-    kinds = _signatures(numba.typeof(world))
-    kernel = _kernel(numba.typeof(world))
-    return float(
-        kernel(world, _compiled(key, kinds[0]), _compiled(score, kinds[1]), _compiled(devices, kinds[2]))
-    )
+    kind = numba.typeof(world)
+    signatures = _signatures(kind)
+    policies = [_compiled(f, s) for f, s in zip((key, score, devices), signatures, strict=True)]
+    return float(_kernel(kind)(world, *policies))
 
 
 @cache
 def _signatures(world: Any) -> tuple[Any, Any, Any]:
     part = dict(zip(World._fields, world.types, strict=True))
-    jobs, knobs = part["jobs"], part["knobs"]
-    nodes, requests = part["nodes"], part["requests"]
-    on_node = (nodes, requests, types.int64, types.int64, knobs)
-    return (
-        types.float64(jobs, types.int64, types.float64, knobs),
-        types.float64(*on_node),
-        types.int64(*on_node),
-    )
+    jobs, knobs = part["queue"].types[0], part["knobs"]
+    on_node = (part["machines"], part["requests"], types.int64, types.int64, knobs)
+    return types.float64(jobs, types.int64, types.float64, knobs), types.float64(*on_node), types.int64(*on_node)
 
 
 @cache

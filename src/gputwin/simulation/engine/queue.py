@@ -10,190 +10,176 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from gputwin.simulation.engine.compiled import compiled
 
-from gputwin.simulation.engine.state import Floats, Ints, SmallInts
+from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.state import Ints, Records, SmallInts
 
 
 class Queue(NamedTuple):
-    """Treap links and keys per job; root and length per shape."""
+    """Jobs and shapes carry the links; `listed` are the shapes with waiting jobs, in no order."""
 
-    left: SmallInts
-    right: SmallInts
-    least: Floats
-    key: Floats
-    root: SmallInts
-    length: SmallInts
-    waiting: Ints  # [1] jobs in all queues
-    listed: SmallInts  # shapes with waiting jobs, in no order
-    listed_at: SmallInts  # [s] position in `listed`, -1 where none waits
-    listed_count: Ints  # [1]
+    jobs: Records
+    shapes: Records
+    listed: SmallInts
+    counts: Ints  # waiting jobs, listed shapes
 
 
-def make_queue(jobs: int, shapes: int) -> Queue:
+WAITING, LISTED = 0, 1
+
+
+def make_queue(jobs: Records, shapes: Records) -> Queue:
     """Return empty queues."""
-    return Queue(
-        left=np.full(jobs, -1, np.int32),
-        right=np.full(jobs, -1, np.int32),
-        least=np.zeros(jobs),
-        key=np.zeros(jobs),
-        root=np.full(shapes, -1, np.int32),
-        length=np.zeros(shapes, np.int32),
-        waiting=np.zeros(1, np.int64),
-        listed=np.zeros(shapes, np.int32),
-        listed_at=np.full(shapes, -1, np.int32),
-        listed_count=np.zeros(1, np.int64),
-    )
+    shapes["root"] = -1
+    shapes["listed_at"] = -1
+    return Queue(jobs, shapes, np.zeros(shapes.size, np.int32), np.zeros(2, np.int64))
 
 
 @compiled
 def _weight(j: int) -> int:
-    return (j * 2654435761) & 0xFFFFFFFF ^ (j * 40503 & 0xFFFF)
+    x = (j + 1) * 0x9E3779B1 & 0xFFFFFFFF
+    return (x ^ x >> 15) * 0x85EBCA6B & 0xFFFFFFFF
 
 
 @compiled
-def before(queue: Queue, a: int, b: int) -> bool:
+def before(jobs: Records, a: int, b: int) -> bool:
     """Return whether job a goes before job b."""
-    return bool(queue.key[a] < queue.key[b] or (queue.key[a] == queue.key[b] and a < b))
+    return jobs[a].key < jobs[b].key or (jobs[a].key == jobs[b].key and a < b)
 
 
 @compiled
-def _pull(queue: Queue, predicted: Floats, t: int) -> None:
-    least = predicted[t]
-    if queue.left[t] >= 0:
-        least = min(least, queue.least[queue.left[t]])
-    if queue.right[t] >= 0:
-        least = min(least, queue.least[queue.right[t]])
-    queue.least[t] = least
+def _pull(jobs: Records, t: int) -> None:
+    job = jobs[t]
+    least = job.predicted
+    if job.left >= 0:
+        least = min(least, jobs[job.left].least)
+    if job.right >= 0:
+        least = min(least, jobs[job.right].least)
+    job.least = least
 
 
 @compiled
-def _pair(a: int, b: int) -> tuple[int, int]:
-    return a, b
-
-
-@compiled
-def _split(queue: Queue, predicted: Floats, t: int, j: int) -> tuple[int, int]:
+def _split(jobs: Records, t: int, j: int) -> tuple[int, int]:
+    """Return the roots of what goes before job j and after it."""
     if t < 0:
-        return _pair(-1, -1)
-    if before(queue, t, j):
-        a, b = _split(queue, predicted, queue.right[t], j)
-        queue.right[t] = a
-        _pull(queue, predicted, t)
-        return _pair(t, b)
-    a, b = _split(queue, predicted, queue.left[t], j)
-    queue.left[t] = b
-    _pull(queue, predicted, t)
-    return _pair(a, t)
+        return np.int64(-1), np.int64(-1)
+    if before(jobs, t, j):
+        a, b = _split(jobs, np.int64(jobs[t].right), j)
+        jobs[t].right = a
+        _pull(jobs, t)
+        return t, b
+    a, b = _split(jobs, np.int64(jobs[t].left), j)
+    jobs[t].left = b
+    _pull(jobs, t)
+    return a, t
 
 
 @compiled
-def _merge(queue: Queue, predicted: Floats, a: int, b: int) -> int:
+def _merge(jobs: Records, a: int, b: int) -> int:
     if a < 0:
         return b
     if b < 0:
         return a
     if _weight(a) > _weight(b):
-        queue.right[a] = _merge(queue, predicted, queue.right[a], b)
-        _pull(queue, predicted, a)
+        jobs[a].right = _merge(jobs, np.int64(jobs[a].right), b)
+        _pull(jobs, a)
         return a
-    queue.left[b] = _merge(queue, predicted, a, queue.left[b])
-    _pull(queue, predicted, b)
+    jobs[b].left = _merge(jobs, a, np.int64(jobs[b].left))
+    _pull(jobs, b)
     return b
 
 
 @compiled
-def _insert(queue: Queue, predicted: Floats, t: int, j: int) -> int:
+def _insert(jobs: Records, t: int, j: int) -> int:
     if t < 0:
-        _pull(queue, predicted, j)
+        _pull(jobs, j)
         return j
     if _weight(j) > _weight(t):
-        a, b = _split(queue, predicted, t, j)
-        queue.left[j], queue.right[j] = a, b
-        _pull(queue, predicted, j)
+        a, b = _split(jobs, t, j)
+        jobs[j].left, jobs[j].right = a, b
+        _pull(jobs, j)
         return j
-    if before(queue, j, t):
-        queue.left[t] = _insert(queue, predicted, queue.left[t], j)
+    if before(jobs, j, t):
+        jobs[t].left = _insert(jobs, np.int64(jobs[t].left), j)
     else:
-        queue.right[t] = _insert(queue, predicted, queue.right[t], j)
-    _pull(queue, predicted, t)
+        jobs[t].right = _insert(jobs, np.int64(jobs[t].right), j)
+    _pull(jobs, t)
     return t
 
 
 @compiled
-def _remove(queue: Queue, predicted: Floats, t: int, j: int) -> int:
+def _remove(jobs: Records, t: int, j: int) -> int:
     if t == j:
-        return _merge(queue, predicted, queue.left[j], queue.right[j])
-    if before(queue, j, t):
-        queue.left[t] = _remove(queue, predicted, queue.left[t], j)
+        return _merge(jobs, np.int64(jobs[j].left), np.int64(jobs[j].right))
+    if before(jobs, j, t):
+        jobs[t].left = _remove(jobs, np.int64(jobs[t].left), j)
     else:
-        queue.right[t] = _remove(queue, predicted, queue.right[t], j)
-    _pull(queue, predicted, t)
+        jobs[t].right = _remove(jobs, np.int64(jobs[t].right), j)
+    _pull(jobs, t)
     return t
 
 
 @compiled
-def push(queue: Queue, predicted: Floats, s: int, j: int, key: float) -> None:
-    """Put job j of shape s into the queue."""
-    queue.key[j] = key
-    queue.left[j] = queue.right[j] = -1
-    queue.root[s] = _insert(queue, predicted, queue.root[s], j)
-    queue.length[s] += 1
-    queue.waiting[0] += 1
-    if queue.length[s] == 1:
-        queue.listed_at[s] = queue.listed_count[0]
-        queue.listed[queue.listed_count[0]] = s
-        queue.listed_count[0] += 1
+def push(queue: Queue, s: int, j: int, key: float) -> None:
+    """Put job j into the queue of shape s."""
+    job, shape = queue.jobs[j], queue.shapes[s]
+    job.key = key
+    job.left = job.right = -1
+    shape.root = _insert(queue.jobs, np.int64(shape.root), j)
+    shape.waiting += 1
+    queue.counts[WAITING] += 1
+    if shape.waiting == 1:
+        shape.listed_at = queue.counts[LISTED]
+        queue.listed[queue.counts[LISTED]] = s
+        queue.counts[LISTED] += 1
 
 
 @compiled
-def remove(queue: Queue, predicted: Floats, s: int, j: int) -> None:
-    """Take job j of shape s out of the queue."""
-    queue.root[s] = _remove(queue, predicted, queue.root[s], j)
-    queue.length[s] -= 1
-    queue.waiting[0] -= 1
-    if queue.length[s] == 0:
-        last = queue.listed[queue.listed_count[0] - 1]
-        at = queue.listed_at[s]
-        queue.listed[at] = last
-        queue.listed_at[last] = at
-        queue.listed_at[s] = -1
-        queue.listed_count[0] -= 1
+def remove(queue: Queue, s: int, j: int) -> None:
+    """Take job j out of the queue of shape s."""
+    shape = queue.shapes[s]
+    shape.root = _remove(queue.jobs, np.int64(shape.root), j)
+    shape.waiting -= 1
+    queue.counts[WAITING] -= 1
+    if shape.waiting == 0:
+        queue.counts[LISTED] -= 1
+        last = queue.listed[queue.counts[LISTED]]
+        queue.listed[shape.listed_at] = last
+        queue.shapes[last].listed_at = shape.listed_at
+        shape.listed_at = -1
 
 
 @compiled
 def first(queue: Queue, s: int) -> int:
     """Return the job of shape s that goes first; -1 for none."""
-    t = queue.root[s]
-    if t < 0:
-        return -1
-    while queue.left[t] >= 0:
-        t = queue.left[t]
-    return int(t)
+    t = np.int64(queue.shapes[s].root)
+    while t >= 0 and queue.jobs[t].left >= 0:
+        t = np.int64(queue.jobs[t].left)
+    return t
 
 
 @compiled
-def first_short(queue: Queue, predicted: Floats, s: int, most: float) -> int:
+def first_short(queue: Queue, s: int, most: float) -> int:
     """Return the first job of shape s whose predicted duration is at most `most`; -1 for none."""
-    t = queue.root[s]
-    if t < 0 or queue.least[t] > most:
-        return -1
+    jobs = queue.jobs
+    t = np.int64(queue.shapes[s].root)
+    if t < 0 or jobs[t].least > most:
+        return np.int64(-1)
     while True:
-        left = queue.left[t]
-        if left >= 0 and queue.least[left] <= most:
+        left = np.int64(jobs[t].left)
+        if left >= 0 and jobs[left].least <= most:
             t = left
-        elif predicted[t] <= most:
-            return int(t)
+        elif jobs[t].predicted <= most:
+            return t
         else:
-            t = queue.right[t]
+            t = np.int64(jobs[t].right)
 
 
 @compiled
 def first_of_all(queue: Queue) -> int:
     """Return the waiting job that goes before all others; -1 for none."""
-    best = -1
-    for k in range(queue.listed_count[0]):
+    best = np.int64(-1)
+    for k in range(queue.counts[LISTED]):
         j = first(queue, queue.listed[k])
-        if best < 0 or before(queue, j, best):
+        if best < 0 or before(queue.jobs, j, best):
             best = j
     return best

@@ -3,53 +3,49 @@
 from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled
-
 from gputwin.simulation.engine.index import touch
 from gputwin.simulation.engine.state import give_back
-from gputwin.simulation.engine.world import TRACK_NODES, World
+from gputwin.simulation.engine.world import RUNNING_COUNT, TRACK, World
 
 
 @compiled
-def enlist(world: World, j: int, begin: int, end: int) -> None:
-    """Note that job j runs, its instances in slots begin..end."""
-    runs, slots = world.runs, world.slots
-    if world.options[TRACK_NODES] == 0:
-        runs.running_count[0] += 1
+def enlist(world: World, j: int) -> None:
+    """Note that job j runs where its slots say."""
+    world.options[RUNNING_COUNT] += 1
+    if world.options[TRACK] == 0:
         return
-    runs.running_at[j] = runs.running_count[0]
-    runs.running[runs.running_count[0]] = j
-    runs.running_count[0] += 1
-    for i in range(begin, end):
-        n = slots.node[i]
-        after = slots.first_on_node[n]
-        slots.job[i] = j
-        slots.next[i] = after
-        slots.previous[i] = -1
+    job, links = world.queue.jobs[j], world.links
+    job.running_at = world.options[RUNNING_COUNT] - 1
+    world.running[job.running_at] = j
+    for i in range(job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances):
+        node = world.machines.nodes[world.slots[i].node]
+        after = node.first_slot
+        links[i].job, links[i].next, links[i].previous = j, after, -1
         if after >= 0:
-            slots.previous[after] = i
-        slots.first_on_node[n] = i
+            links[after].previous = i
+        node.first_slot = i
 
 
 @compiled
-def discharge(world: World, j: int, begin: int, end: int) -> None:
+def discharge(world: World, j: int) -> None:
     """Free what job j holds and forget that it runs; where it ran stays on record."""
-    runs, slots = world.runs, world.slots
-    for i in range(begin, end):
-        n = slots.node[i]
-        give_back(world.nodes, world.requests, slots.request[i], n, slots.devices[i])
-        touch(world.index, n)
-    runs.running_count[0] -= 1
-    if world.options[TRACK_NODES] == 0:
+    job, links = world.queue.jobs[j], world.links
+    end = job.first_slot + world.queue.shapes[job.shape].instances
+    for i in range(job.first_slot, end):
+        slot = world.slots[i]
+        give_back(world.machines, world.requests, slot.request, slot.node, slot.devices)
+        touch(world.index, slot.node)
+    world.options[RUNNING_COUNT] -= 1
+    if world.options[TRACK] == 0:
         return
-    last = runs.running[runs.running_count[0]]
-    at = runs.running_at[j]
-    runs.running[at] = last
-    runs.running_at[last] = at
-    for i in range(begin, end):
-        before, after = slots.previous[i], slots.next[i]
+    last = world.running[world.options[RUNNING_COUNT]]
+    world.running[job.running_at] = last
+    world.queue.jobs[last].running_at = job.running_at
+    for i in range(job.first_slot, end):
+        before, after = links[i].previous, links[i].next
         if before >= 0:
-            slots.next[before] = after
+            links[before].next = after
         else:
-            slots.first_on_node[slots.node[i]] = after
+            world.machines.nodes[world.slots[i].node].first_slot = after
         if after >= 0:
-            slots.previous[after] = before
+            links[after].previous = before

@@ -9,116 +9,102 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+
 from gputwin.simulation.engine.compiled import compiled
-
 from gputwin.simulation.engine.index import Index
-from gputwin.simulation.engine.state import Floats, Ints, Knobs, Nodes
+from gputwin.simulation.engine.state import Floats, Ints, Knobs, Machines
 
-CPU, MEMORY, DISK, RDMA, WAITING_JOBS, RUNNING_JOBS, FIXED = 0, 1, 2, 3, 4, 5, 6
+WAITING_JOBS, RUNNING_JOBS, FRAGMENTED, USED = 0, 1, 2, 3
+"""Columns of Series.values; from USED on: CPU, memory, disk, RDMA, then milli-GPU per model."""
 
 
 class Series(NamedTuple):
-    """Bins of `width` seconds from `begin`; values[bin] = fixed columns, then used milli-GPU per model."""
+    """Bins of equal width from the first submission on."""
 
-    begin: Floats  # [1]
-    width: Floats  # [1]
-    values: Floats  # [bin, FIXED + models]: integrals until the run ends, then means
-    fragmentation: Floats  # [bin] milli-GPU at the bin's end
-    bin: Ints  # [1]
-    clock: Floats  # [1] time up to which values are integrated
-    used: Floats  # [FIXED + models] present levels' capacities: used = capacity − free
-    node_fragmentation: Floats  # [n]
-    total_fragmentation: Floats  # [1]
-    seen: Ints  # [1] log position
+    values: Floats  # [bin, column]: integrals over the bin, but fragmentation at its end
+    clock: Floats  # begin, width, time integrated up to, fragmented milli-GPU now
+    position: Ints  # present bin, log position up to which fragmentation is known (-1: never)
+    capacity: Ints  # like Machines.free, of the empty cluster
 
 
-def make_series(begin: float, width: float, bins: int, capacity: Floats, nodes: int) -> Series:
-    """Return empty bins; `capacity` are the totals of CPU, memory, disk, RDMA, then GPU per model."""
-    levels = np.zeros(FIXED + capacity.size - 4)
-    levels[:4] = capacity[:4]
-    levels[FIXED:] = capacity[4:]
+BEGIN, WIDTH, NOW, TOTAL = 0, 1, 2, 3
+
+
+def make_series(begin: float, width: float, bins: int, capacity: Ints) -> Series:
+    """Return empty bins."""
     return Series(
-        begin=np.array([begin]),
-        width=np.array([width]),
-        values=np.zeros((bins, levels.size)),
-        fragmentation=np.zeros(bins),
-        bin=np.zeros(1, np.int64),
-        clock=np.array([begin]),
-        used=levels,
-        node_fragmentation=np.zeros(nodes),
-        total_fragmentation=np.zeros(1),
-        seen=np.full(1, -1, np.int64),
+        np.zeros((bins, USED + capacity.size)),
+        np.array([begin, width, begin, 0.0]),
+        np.array([0, -1], np.int64),
+        capacity.copy(),
     )
 
 
 @compiled
-def advance(series: Series, nodes: Nodes, index: Index, knobs: Knobs, waiting: int, running: int, now: float) -> None:
+def advance(
+    series: Series, machines: Machines, index: Index, knobs: Knobs, waiting: int, running: int, now: float
+) -> None:
     """Integrate the present levels up to `now`, closing the bins passed on the way."""
-    bins = series.values.shape[0]
-    while series.bin[0] < bins:
-        end = series.begin[0] + (series.bin[0] + 1) * series.width[0]
+    clock, position = series.clock, series.position
+    while position[0] < series.values.shape[0]:
+        end = clock[BEGIN] + (position[0] + 1) * clock[WIDTH]
         until = min(end, now)
-        passed = until - series.clock[0]
+        passed = until - clock[NOW]
         if passed > 0:
-            row = series.values[series.bin[0]]
-            for k in range(4):
-                row[k] += passed * (series.used[k] - nodes.total_free[k])
+            row = series.values[position[0]]
             row[WAITING_JOBS] += passed * waiting
             row[RUNNING_JOBS] += passed * running
-            for m in range(nodes.model_free.size):
-                row[FIXED + m] += passed * (series.used[FIXED + m] - nodes.model_free[m])
-            series.clock[0] = until
+            for k in range(series.capacity.size):
+                row[USED + k] += passed * (series.capacity[k] - machines.free[k])
+            clock[NOW] = until
         if end > now:
             return
-        series.fragmentation[series.bin[0]] = fragmentation_now(series, nodes, index, knobs)
-        series.bin[0] += 1
+        series.values[position[0], FRAGMENTED] = fragmentation_now(series, machines, index, knobs)
+        position[0] += 1
 
 
 @compiled
-def fragmentation_now(series: Series, nodes: Nodes, index: Index, knobs: Knobs) -> float:
+def fragmentation_now(series: Series, machines: Machines, index: Index, knobs: Knobs) -> float:
     """Return the cluster's fragmented milli-GPU, recomputing only nodes that changed."""
-    if knobs.typical_share.size == 0:
+    if knobs.typical.size == 0:
         return 0.0
-    end, seen = index.log_end[0], series.seen[0]
-    series.seen[0] = end
-    if seen < 0 or end - seen > nodes.cpu.size:
-        total = 0.0
-        for n in range(nodes.cpu.size):
-            series.node_fragmentation[n] = fragmentation(nodes, knobs, n)
-            total += series.node_fragmentation[n]
-        series.total_fragmentation[0] = total
-    else:
-        mask = index.log.size - 1
-        for k in range(seen, end):
-            n = index.log[k & mask]
-            value = fragmentation(nodes, knobs, n)
-            series.total_fragmentation[0] += value - series.node_fragmentation[n]
-            series.node_fragmentation[n] = value
-    return float(series.total_fragmentation[0])
+    nodes = machines.nodes
+    end, seen = index.log_end[0], series.position[1]
+    series.position[1] = end
+    anew = seen < 0 or end - seen > nodes.size
+    if anew:
+        series.clock[TOTAL] = 0.0
+        seen, end = 0, nodes.size
+    mask = index.log.size - 1
+    for k in range(seen, end):
+        n = k if anew else index.log[k & mask]
+        value = fragmentation(machines, knobs, n)
+        series.clock[TOTAL] += value - (0.0 if anew else nodes[n].fragmentation)
+        nodes[n].fragmentation = value
+    return series.clock[TOTAL]
 
 
 @compiled
-def fragmentation(nodes: Nodes, knobs: Knobs, n: int) -> float:
+def fragmentation(machines: Machines, knobs: Knobs, n: int) -> float:
     """Return the milli-GPU of node n that the typical workload could not use, in expectation."""
     total = 0.0
-    for k in range(knobs.typical_share.size):
-        total += knobs.typical_share[k] * unusable(
-            nodes, n, knobs.typical_cpu[k], knobs.typical_milli[k], knobs.typical_count[k]
-        )
+    for k in range(knobs.typical.size):
+        kind = knobs.typical[k]
+        total += kind.share * unusable(machines, n, kind.cpu, kind.milli, kind.count)
     return total
 
 
 @compiled
-def unusable(nodes: Nodes, n: int, cpu: int, milli: int, count: int) -> int:
+def unusable(machines: Machines, n: int, cpu: int, milli: int, count: int) -> int:
     """Return the idle milli-GPU of node n that one job of (cpu, milli, count) cannot use."""
-    idle = nodes.gpu_total_free[n]
-    if count == 0 or nodes.cpu_free[n] < cpu:
-        return int(idle)
+    node = machines.nodes[n]
+    if count == 0 or node.cpu_free < cpu:
+        return node.gpu_free
     fitting, below = 0, 0
-    for d in range(nodes.gpu_count[n]):
-        free = nodes.gpu_free[n, d]
+    for d in range(node.gpu_count):
+        free = machines.gpus[n, d].free
         if free >= milli:
             fitting += 1
         else:
             below += free
-    return int(below) if fitting >= count else int(idle)
+    return below if fitting >= count else node.gpu_free

@@ -1,17 +1,22 @@
-"""The engine's state as NamedTuples of arrays: what compiled functions, a user's policy among them, are given.
+"""The engine's state: one record array per kind of thing. These are what a user's policy is given.
+
+A record array keeps what belongs to one thing together, and a compiled function that is handed a few of them compiles
+far faster than one handed every column apart.
 
 Indices: n node, d device on a node, r request (one kind of instance), g task group of a job shape, s job shape, j job,
-i instance slot (the place of one instance of one job in the placement arrays).
+i slot (the place of one instance of one job).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from gputwin.simulation.engine.compiled import compiled
 from numpy.typing import NDArray
 
+from gputwin.simulation.engine.compiled import compiled
+
+Records = NDArray[Any]
 Ints = NDArray[np.int64]
 SmallInts = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -21,82 +26,79 @@ WHOLE = 1000
 PLENTY = 1 << 40
 """Stands for 'not modelled' capacity: larger than any sum of requests."""
 
+NODE = np.dtype([
+    ("cpu_free", np.int64), ("memory_free", np.int64), ("disk_free", np.int64), ("rdma_free", np.int64),
+    ("gpu_free", np.int64),  # milli-GPU free over all devices
+    ("gpus_whole", np.int64),  # devices entirely free
+    ("gpu_count", np.int64), ("cpu", np.int64), ("memory", np.int64), ("disk", np.int64), ("rdma", np.int64),
+    ("model", np.int64), ("rack", np.int64), ("domain", np.int64),
+    ("first_slot", np.int64),  # an instance that runs here, start of a list; -1: none (kept for backfilling only)
+    ("fragmentation", np.float64),
+], align=True)
 
-class Nodes(NamedTuple):
-    """What each node has free now, and what it is."""
+DEVICE = np.dtype([("free", np.int64), ("memory_free", np.int64)], align=True)
 
-    cpu_free: Ints
-    memory_free: Ints
-    disk_free: Ints
-    rdma_free: Ints
-    gpu_free: SmallInts  # [n, d] milli-GPU free on each device
-    gpu_memory_free: Ints  # [n, d] MiB
-    gpus_whole: SmallInts  # devices entirely free
-    gpu_total_free: Ints  # milli-GPU free over all devices
-    application_count: SmallInts  # [n, a] instances of applications that have a per-node limit
-    class_count: SmallInts  # [n, class] instances by GPU class: 0 fractional, c = c whole devices
-    gpu_count: SmallInts
-    cpu: Ints
-    memory: Ints
-    disk: Ints
-    rdma: Ints
-    gpu_memory: Ints
-    model: SmallInts
-    rack: SmallInts
-    domain: SmallInts
-    model_free: Ints  # [m] milli-GPU free over all nodes of a model
-    total_free: Ints  # CPU, memory, disk, RDMA free over all nodes
+REQUEST = np.dtype([
+    ("cpu", np.int64), ("memory", np.int64), ("disk", np.int64), ("rdma", np.int64),
+    ("gpu_count", np.int64),
+    ("gpu_milli", np.int64),  # of each device
+    ("gpu_memory", np.int64),  # MiB of each device
+    ("max_per_node", np.int64),  # -1: no limit
+    ("application", np.int64),  # column of the residents table; -1: none
+    # Kept by the index:
+    ("slot", np.int64), ("seen", np.int64),
+    ("room", np.int64), ("room_gpu_only", np.int64), ("room_no_limit", np.int64), ("room_no_network", np.int64),
+], align=True)
 
+JOB = np.dtype([
+    ("submit", np.float64),
+    ("duration", np.float64),  # s; what it will really take
+    ("predicted", np.float64),  # s; what the scheduler believes
+    ("priority", np.float64),
+    ("deadline", np.float64),
+    ("gpu_milli", np.float64),  # of the whole gang
+    ("attained", np.float64),  # s of service so far
+    ("start", np.float64), ("end", np.float64),
+    ("believed_end", np.float64),  # when the scheduler thinks it ends, once it runs
+    ("key", np.float64), ("least", np.float64),  # in the queue
+    ("first_slot", np.int64),
+    ("left", np.int32), ("right", np.int32),  # in the queue
+    ("running_at", np.int32),
+    ("tenant", np.int32), ("shape", np.int32),
+    ("outcome", np.int32),
+], align=True)
 
-class Requests(NamedTuple):
-    """What one instance of each kind asks for."""
+SHAPE = np.dtype([
+    ("first_group", np.int32), ("groups", np.int32), ("instances", np.int32),
+    ("root", np.int32), ("waiting", np.int32), ("listed_at", np.int32),  # in the queue
+    ("cause", np.int32),
+    ("since", np.float64),
+], align=True)
 
-    cpu: Ints
-    memory: Ints
-    disk: Ints
-    rdma: Ints
-    gpu_count: SmallInts
-    gpu_milli: SmallInts  # of each device
-    gpu_memory: Ints  # MiB of each device
-    allowed: Flags  # [r, m]
-    max_per_node: SmallInts  # -1: no limit
-    application: SmallInts  # column of Nodes.application_count; -1: none
+GROUP = np.dtype([("request", np.int32), ("size", np.int32)], align=True)
 
+SLOT = np.dtype([
+    ("devices", np.int64),  # bit set
+    ("node", np.int32), ("request", np.int32),
+], align=True)
 
-class Jobs(NamedTuple):
-    """The workload: one entry per job, in order of submission."""
+LINK = np.dtype([("job", np.int32), ("next", np.int32), ("previous", np.int32)], align=True)
+"""One per slot where backfilling needs to know who runs on a node."""
 
-    submit: Floats
-    duration: Floats  # s; what it will really take
-    predicted: Floats  # s; what the scheduler believes
-    priority: Floats
-    deadline: Floats
-    gpu_milli: Floats  # of the whole gang
-    tenant: SmallInts
-    shape: SmallInts
-    first_slot: Ints  # its first instance slot
-    attained: Floats  # s of service so far
-
-
-class Shapes(NamedTuple):
-    """Job shapes: the task groups that must start together. Groups of shape s are first[s]..first[s+1]."""
-
-    first: SmallInts
-    request: SmallInts
-    size: SmallInts
+TYPICAL = np.dtype([("cpu", np.int64), ("milli", np.int64), ("count", np.int64), ("share", np.float64)], align=True)
 
 
 class Knobs(NamedTuple):
-    """What policies are given besides the state: their numbers, the typical workload, and random state."""
+    """What policies are given besides the state."""
 
-    numbers: Floats  # the order's parameters, then the placement's
-    offset: Ints  # [1] where the placement's begin
-    largest: Floats  # CPU (milli) and GPU (milli) of the largest node
-    typical_cpu: Ints
-    typical_milli: SmallInts
-    typical_count: SmallInts
-    typical_share: Floats
+    numbers: Floats  # CPU and GPU (milli) of the largest node, then the policies' parameters
+    typical: Records
     random: NDArray[np.uint64]
+
+
+LARGEST_CPU, LARGEST_GPU, FIRST_PARAMETER = 0, 1, 2
+"""Positions in Knobs.numbers; the order's parameters come first, then the placement's at `PLACEMENT_PARAMETER`."""
+PLACEMENT_PARAMETER = FIRST_PARAMETER + 4
 
 
 @compiled
@@ -110,48 +112,63 @@ def draw(knobs: Knobs) -> float:
     return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
 
 
+class Machines(NamedTuple):
+    """The cluster: nodes, their devices, how many instances of what live on each node, and sums over all."""
+
+    nodes: Records  # [n] NODE
+    gpus: Records  # [n, d] DEVICE
+    residents: SmallInts  # [n, k]: instances by GPU class (0 a share, c = c whole devices), then by application
+    free: Ints  # CPU, memory, disk, RDMA free over all nodes, then milli-GPU per model
+
+
+FREE_MODELS = 4
+"""Where GPU models begin in Machines.free."""
+
+
 @compiled
-def gpu_class(requests: Requests, r: int) -> int:
+def gpu_class(requests: Records, r: int) -> int:
     """Return 0 for a share of one GPU, else the number of devices."""
-    return 0 if requests.gpu_milli[r] < WHOLE else int(requests.gpu_count[r])
+    return 0 if requests[r].gpu_milli < WHOLE else requests[r].gpu_count
 
 
 @compiled
-def take(nodes: Nodes, requests: Requests, r: int, n: int, devices: int) -> None:
+def take(machines: Machines, requests: Records, r: int, n: int, devices: int) -> None:
     """Give one instance of request r the bit set `devices` of node n, and all else it asks for."""
-    _change(nodes, requests, r, n, devices, 1)
+    change(machines, requests, r, n, devices, 1)
 
 
 @compiled
-def give_back(nodes: Nodes, requests: Requests, r: int, n: int, devices: int) -> None:
+def give_back(machines: Machines, requests: Records, r: int, n: int, devices: int) -> None:
     """Undo `take`."""
-    _change(nodes, requests, r, n, devices, -1)
+    change(machines, requests, r, n, devices, -1)
 
 
 @compiled
-def _change(nodes: Nodes, requests: Requests, r: int, n: int, devices: int, sign: int) -> None:
-    nodes.cpu_free[n] -= sign * requests.cpu[r]
-    nodes.memory_free[n] -= sign * requests.memory[r]
-    nodes.disk_free[n] -= sign * requests.disk[r]
-    nodes.rdma_free[n] -= sign * requests.rdma[r]
-    nodes.total_free[0] -= sign * requests.cpu[r]
-    nodes.total_free[1] -= sign * requests.memory[r]
-    nodes.total_free[2] -= sign * requests.disk[r]
-    nodes.total_free[3] -= sign * requests.rdma[r]
-    a = requests.application[r]
-    if a >= 0:
-        nodes.application_count[n, a] += sign
-    if requests.gpu_count[r] == 0:
+def change(machines: Machines, requests: Records, r: int, n: int, devices: int, sign: int) -> None:
+    """Take (sign 1) or give back (sign -1) what one instance of request r holds on node n."""
+    node, request, free = machines.nodes[n], requests[r], machines.free
+    node.cpu_free -= sign * request.cpu
+    node.memory_free -= sign * request.memory
+    node.disk_free -= sign * request.disk
+    node.rdma_free -= sign * request.rdma
+    free[0] -= sign * request.cpu
+    free[1] -= sign * request.memory
+    free[2] -= sign * request.disk
+    free[3] -= sign * request.rdma
+    if request.application >= 0:
+        machines.residents[n, request.application] += sign
+    if request.gpu_count == 0:
         return
-    milli = requests.gpu_milli[r]
-    for d in range(nodes.gpu_count[n]):
+    milli = request.gpu_milli
+    for d in range(node.gpu_count):
         if devices >> d & 1:
-            was = nodes.gpu_free[n, d]
+            device = machines.gpus[n, d]
+            was = device.free
             now = was - sign * milli
-            nodes.gpu_free[n, d] = now
-            nodes.gpu_memory_free[n, d] -= sign * requests.gpu_memory[r]
-            nodes.gpus_whole[n] += (now == WHOLE) - (was == WHOLE)
-    total = sign * milli * requests.gpu_count[r]
-    nodes.gpu_total_free[n] -= total
-    nodes.model_free[nodes.model[n]] -= total
-    nodes.class_count[n, gpu_class(requests, r)] += sign
+            device.free = now
+            device.memory_free -= sign * request.gpu_memory
+            node.gpus_whole += (now == WHOLE) - (was == WHOLE)
+    total = sign * milli * request.gpu_count
+    node.gpu_free -= total
+    free[FREE_MODELS + node.model] -= total
+    machines.residents[n, gpu_class(requests, r)] += sign

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import Jobs, Knobs
+from gputwin.simulation.engine.state import Knobs, Records
 from gputwin.simulation.policy import ordering
 
 
 @ordering("fifo", "in order of submission")
-def key(jobs: Jobs, j: int, now: float, knobs: Knobs) -> float:
+def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return the submit time, s."""
-    return jobs.submit[j]
+    return jobs[j].submit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import Jobs, Knobs
+from gputwin.simulation.engine.state import Knobs, Records
 from gputwin.simulation.policy import ordering
 
 
@@ -11,6 +11,6 @@ from gputwin.simulation.policy import ordering
     "smallest predicted duration × GPUs first",
     source="Hu et al., Characterization and Prediction of Deep Learning Workloads (Helios, QSSF), SC'21, section 4.2",
 )
-def key(jobs: Jobs, j: int, now: float, knobs: Knobs) -> float:
+def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return the predicted GPU-seconds; jobs without GPUs count as a thousandth of one."""
-    return jobs.predicted[j] * max(jobs.gpu_milli[j], 1.0) / 1000.0
+    return jobs[j].predicted * max(jobs[j].gpu_milli, 1.0) / 1000.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import Jobs, Knobs
+from gputwin.simulation.engine.state import FIRST_PARAMETER, Knobs, Records
 from gputwin.simulation.policy import ordering
 
 
@@ -12,6 +12,6 @@ from gputwin.simulation.policy import ordering
     source="Silberschatz, Galvin and Gagne, Operating System Concepts, section 5.3.3 (aging)",
     parameters={"aging": 0.001},
 )
-def key(jobs: Jobs, j: int, now: float, knobs: Knobs) -> float:
+def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return minus the priority at time zero of a line that rises by `aging` a second: the order never changes."""
-    return knobs.numbers[0] * jobs.submit[j] - jobs.priority[j]
+    return knobs.numbers[FIRST_PARAMETER] * jobs[j].submit - jobs[j].priority

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import Jobs, Knobs
+from gputwin.simulation.engine.state import Knobs, Records
 from gputwin.simulation.policy import ordering
 
 
 @ordering("sjf", "shortest predicted duration first", source="Conway, Maxwell and Miller, Theory of Scheduling, 1967")
-def key(jobs: Jobs, j: int, now: float, knobs: Knobs) -> float:
+def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return the predicted duration, s."""
-    return jobs.predicted[j]
+    return jobs[j].predicted

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import Jobs, Knobs
+from gputwin.simulation.engine.state import Knobs, Records
 from gputwin.simulation.policy import ordering
 
 
 @ordering("srtf", "shortest remaining predicted time first", source="Schrage, 1968; same as sjf until jobs are preempted")
-def key(jobs: Jobs, j: int, now: float, knobs: Knobs) -> float:
+def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return the predicted time still to run, s."""
-    return jobs.predicted[j] - jobs.attained[j]
+    return jobs[j].predicted - jobs[j].attained

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import Knobs, Nodes, Requests
+from gputwin.simulation.engine.state import LARGEST_CPU, LARGEST_GPU, Knobs, Machines, Records
 from gputwin.simulation.policy import placement
 
 
@@ -11,9 +11,9 @@ from gputwin.simulation.policy import placement
     "the node whose free resources and the request have the smallest dot product",
     source="Grandl et al., Tetris, SIGCOMM'14; as in Weng et al., ATC'23, section 6.1; whole points, as published",
 )
-def score(nodes: Nodes, requests: Requests, r: int, n: int, knobs: Knobs) -> float:
+def score(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -> float:
     """Return 100 minus the mean of free × asked over CPU and GPU, in % of the largest node's squared."""
-    cpu = nodes.cpu_free[n] / knobs.largest[0] * (requests.cpu[r] / knobs.largest[0])
-    asked = requests.gpu_count[r] * requests.gpu_milli[r]
-    gpu = nodes.gpu_total_free[n] / knobs.largest[1] * (asked / knobs.largest[1])
+    cpu = machines.nodes[n].cpu_free / knobs.numbers[LARGEST_CPU] * (requests[r].cpu / knobs.numbers[LARGEST_CPU])
+    asked = requests[r].gpu_count * requests[r].gpu_milli
+    gpu = machines.nodes[n].gpu_free / knobs.numbers[LARGEST_GPU] * (asked / knobs.numbers[LARGEST_GPU])
     return float(int(100.0 * (1.0 - (cpu + gpu) / 2.0)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputwin.simulation.engine.devices import emptiest
-from gputwin.simulation.engine.state import Knobs, Nodes, Requests
+from gputwin.simulation.engine.state import Knobs, Machines, Records
 from gputwin.simulation.policy import placement
 
 
@@ -13,10 +13,10 @@ from gputwin.simulation.policy import placement
     source="Kubernetes NodeResourcesFit, LeastAllocated",
     devices=emptiest,
 )
-def score(nodes: Nodes, requests: Requests, r: int, n: int, knobs: Knobs) -> float:
+def score(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -> float:
     """Return the mean of the free shares of the node's CPU and GPU after placing the instance, 0 to 1."""
-    cpu = (nodes.cpu_free[n] - requests.cpu[r]) / max(nodes.cpu[n], 1)
-    if nodes.gpu_count[n] == 0:
+    cpu = (machines.nodes[n].cpu_free - requests[r].cpu) / max(machines.nodes[n].cpu, 1)
+    if machines.nodes[n].gpu_count == 0:
         return cpu
-    gpu = (nodes.gpu_total_free[n] - requests.gpu_count[r] * requests.gpu_milli[r]) / (1000.0 * nodes.gpu_count[n])
+    gpu = (machines.nodes[n].gpu_free - requests[r].gpu_count * requests[r].gpu_milli) / (1000.0 * machines.nodes[n].gpu_count)
     return 0.5 * cpu + 0.5 * gpu

@@ -6,6 +6,8 @@ Unlike the original, a failed task keeps its end time, so that every task that s
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -28,11 +30,13 @@ _SITTINGS = Sittings(fresh=0.5, gap_seconds=180.0, lifetime=0.15, lifetime_sprea
 _STATUSES = (Status.COMPLETED, Status.FAILED, Status.RUNNING, Status.WAITING)
 _COMPLETED, _FAILED, _RUNNING, _WAITING = range(4)
 _WAIT_BY_SCARCITY = 0.35
-_FAILURE_THRESHOLD = 0.9154  # the normal number exceeded by FAILED_SHARE
 
 
 def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
-    """Return `tasks` and `nodes` of `jobs` jobs that arrive at the original's rate."""
+    """Return `tasks` and `nodes` of `jobs` jobs that arrive at the original's rate.
+
+    The trace is collected for two months however few its jobs, so only a full-size one cuts off what runs at its end.
+    """
     groups, projects, templates = make_population(jobs, seed)
     window = Window(facts.START, jobs / JOBS_PER_SECOND, utc_offset(ZONE))
     submit, group = arrivals(stream(seed, "pai2020", "arrivals"), groups.jobs, _SITTINGS, facts.RHYTHM, window)
@@ -46,12 +50,11 @@ def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
     tasks = np.diff(templates.first, append=len(templates.project))[project]
     job = np.repeat(np.arange(jobs), tasks)
     place = np.arange(len(job)) - (np.cumsum(tasks) - tasks)[job]
+    template = as_rows(templates.first[project][job] + place)
     columns = [
         _job_frame(groups, submit, group, seed).select(pl.all().gather(as_rows(job))),
         _lives(submit[job], start[job] + place, (start + runtime)[job], status[job]),
-        _template_frame(projects, templates, seed).select(
-            pl.all().gather(as_rows(templates.first[project][job] + place))
-        ),
+        _template_frame(projects, templates, seed).select(pl.all().gather(template)),
     ]
     machines = random_identifiers(stream(seed, "pai2020", "machines"), node_count(facts.FLEET), 24)
     return {
@@ -69,7 +72,8 @@ def _fates(groups: Groups, scarcity: Floats, group: Ints, seed: int) -> tuple[ND
     noise = np.sqrt(1.0 - _WAIT_BY_SCARCITY**2)
     wait = facts.WAIT.at(_WAIT_BY_SCARCITY * scarcity + noise * rng.standard_normal(rows))
     trouble = np.sqrt(0.5) * (groups.failing[group] + rng.standard_normal(rows))
-    status = np.where(trouble > _FAILURE_THRESHOLD, _FAILED, _COMPLETED).astype(np.uint8)
+    bearable = NormalDist().inv_cdf(1.0 - facts.FAILED_SHARE)
+    status = np.where(trouble > bearable, _FAILED, _COMPLETED).astype(np.uint8)
     odd = rng.random(rows)
     status[odd < facts.RUNNING_SHARE + facts.WAITING_SHARE] = _RUNNING
     status[odd < facts.WAITING_SHARE] = _WAITING

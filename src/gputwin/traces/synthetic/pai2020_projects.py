@@ -76,9 +76,9 @@ def make_population(jobs: int, seed: int) -> tuple[Groups, Projects, Templates]:
     first, project, role = _roles(kind)
     instances, on_gpu = _gangs(rng, role, weight[project])
     gpu_instances = _sums(project, instances * on_gpu)
-    duration = _durations(rng, gpu_instances)
+    percent = _gpu_percent(rng, gpu_instances, weight)
+    duration = _durations(rng, gpu_instances, weight * (1.0 + percent * gpu_instances))
     groups = _groups(rng, size, owner, duration)
-    percent = _gpu_percent(rng, gpu_instances, duration, weight)
     work = percent * gpu_instances * _sums(owner, size * facts.JOB_RUNTIME.at(groups.duration))
     model = _models(rng, kind, percent, work, duration, weight)
     load = np.where(on_gpu, percent[project], 0.0)
@@ -104,10 +104,13 @@ def _kinds(rng: np.random.Generator, weight: Floats) -> Ints:
     return pick(shares / shares[-1], spread(rng.standard_normal(len(weight)), weight))
 
 
-def _durations(rng: np.random.Generator, gang: Floats) -> Floats:
-    """Return how long each project's jobs run, on a normal scale: gangs longer than single tasks, and less unlike."""
+def _durations(rng: np.random.Generator, gang: Floats, demand: Floats) -> Floats:
+    """Return how long each project's jobs run, on a normal scale: gangs longer than single tasks, and less unlike.
+
+    Ranks are spread by the GPUs demanded, so that the load does not hang on how long the few largest happen to run.
+    """
     shift = facts.GANG_SHIFT + facts.GANG_SHIFT_PER_LOG * np.log(np.maximum(gang, 1))
-    noise = rng.standard_normal(len(gang))
+    noise = normal_quantile(spread(rng.standard_normal(len(gang)), demand))
     return np.where(gang > 1, shift + facts.GANG_SPREAD * noise, noise)
 
 
@@ -142,9 +145,9 @@ def _gangs(rng: np.random.Generator, role: Ints, jobs: Floats) -> tuple[Ints, ND
     return instances, on_gpu
 
 
-def _gpu_percent(rng: np.random.Generator, gang: Floats, duration: Floats, weight: Floats) -> Floats:
+def _gpu_percent(rng: np.random.Generator, gang: Floats, weight: Floats) -> Floats:
     """Return GPUs per instance in percent; members of gangs get along with smaller parts."""
-    percent = facts.GPU_PERCENT.at(spread(_tied(rng, duration, 0.2) - 0.5 * (gang > 1), weight))
+    percent = facts.GPU_PERCENT.at(spread(rng.standard_normal(len(gang)) - 0.5 * (gang > 1), weight))
     percent = np.where(gang > facts.LARGE_GANG, np.minimum(percent, 100.0), percent)
     return np.where(gang > facts.HUGE_GANG, np.minimum(percent, 50.0), percent)
 
