@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, emit, progress
+from gputwin.cli.show import check_json, show_check
 
 
 def run(
@@ -27,7 +28,6 @@ def run(
 
         gputwin check dlrm --cluster homogeneous:200x8
     """
-    from gputwin.core.units import format_count
     from gputwin.simulation.cluster import Cluster, open_cluster
     from gputwin.simulation.load import check_load
     from gputwin.traces.locate import open_trace
@@ -38,32 +38,4 @@ def run(
         step("comparing load with capacity")
         result = check_load(opened, target)
 
-    def render() -> None:
-        say(f"{target.name}: {target.node_count:,} nodes, {target.gpu_count:,} GPUs")
-        rows = [
-            [
-                x.resource,
-                x.models,
-                format_count(x.capacity),
-                f"{x.mean:.3f}",
-                f"{x.p95:.3f}",
-                f"{x.peak:.3f}",
-                f"{x.time_above_capacity:.1%}",
-            ]
-            for x in result.loads
-        ]
-        table(
-            "Offered load / capacity",
-            ["resource", "GPU models", "capacity", "mean", "p95", "peak", "time above 1"],
-            rows,
-        )
-        if not result.never_fit.is_empty():
-            rows = [[f"{r['tasks']:,}", r["reason"], r["example_job"]] for r in result.never_fit_by_reason().to_dicts()]
-            table("Can never be placed", ["tasks", "why", "for example"], rows)
-        say(result.verdict)
-
-    emit(
-        {"cluster": target.name, "nodes": target.node_count, "gpus": target.gpu_count, **result.to_json()},
-        json,
-        render,
-    )
+    emit(check_json(target, result), json, lambda: show_check(target, result))

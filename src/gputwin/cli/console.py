@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+
+PIPED_WIDTH = 120
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
@@ -20,7 +23,8 @@ Format = Annotated[str | None, typer.Option("--format", help="Format of raw inpu
 def emit(data: Mapping[str, Any], as_json: bool, render: Callable[[], None]) -> None:
     """Print `data` as JSON, or call `render` to show it to a person."""
     if as_json:
-        sys.stdout.write(json.dumps(_plain(data), ensure_ascii=False, allow_nan=False) + "\n")
+        # Escaped, so that it is the same JSON whatever encoding the terminal or pipe has.
+        sys.stdout.write(json.dumps(_plain(data), allow_nan=False) + "\n")
     else:
         render()
 
@@ -50,7 +54,9 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> 
         grid.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
     for row in rows:
         grid.add_row(*(escape(str(cell)) for cell in row))
-    Console(soft_wrap=False).print(grid)
+    # Rich takes what is not a terminal for one of 80 columns.
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    Console(soft_wrap=False, width=PIPED_WIDTH if piped else None).print(grid)
 
 
 def say(text: str = "") -> None:

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say
+from gputwin.cli.show import show_fidelity
 
 
 def run(
@@ -65,10 +66,7 @@ def run(
 
     def render() -> None:
         say(f"{trace.meta.title}: " + ", ".join(f"{rows:,} {n}" for n, rows in trace.meta.tables.items()))
-        rows = [
-            ["–" if v is None else f"{v:,.4g}" if isinstance(v, float) else str(v) for v in r] for r in frame.rows()
-        ]
-        table("Fidelity", frame.columns, rows)
+        show_fidelity(frame)
         if output is not None:
             say(f"trace: {output}")
 

@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, emit, progress
+from gputwin.cli.show import ingest_json, show_ingest
 
 
 def run(
@@ -35,36 +36,4 @@ def run(
 
     with progress(quiet or json) as step:
         trace = ingest(paths, output, Options(format, strict, lenient), step)
-    meta = trace.meta
-    data = {
-        "source": meta.source,
-        "rows_read": meta.rows_read,
-        "rows_kept": meta.rows_kept,
-        "rows_dropped": meta.rows_dropped,
-        "tables": dict(meta.tables),
-        "findings": [f.to_json() for f in meta.findings],
-        "fingerprint": meta.fingerprint,
-        "trace_directory": None if output is None else str(output),
-    }
-
-    def render() -> None:
-        say(f"{meta.title} ({meta.source})")
-        say(f"rows read {meta.rows_read:,} = kept {meta.rows_kept:,} + dropped {meta.rows_dropped:,}")
-        table("Tables", ["table", "rows"], [[n, f"{rows:,}"] for n, rows in meta.tables.items()])
-        show_findings(meta.findings)
-        if output is not None:
-            say(f"trace: {output}")
-
-    emit(data, json, render)
-
-
-def show_findings(findings) -> None:  # type: ignore[no-untyped-def]
-    """Print the quality report."""
-    if not findings:
-        say("Quality: nothing found.")
-        return
-    rows = [
-        [f.rule, f.table, f"{f.count:,}", f.action, f"{f.title}{f' ({f.detail})' if f.detail else ''}"]
-        for f in findings
-    ]
-    table("Quality", ["rule", "where", "rows", "action", "what"], rows)
+    emit(ingest_json(trace.meta, output), json, lambda: show_ingest(trace.meta, output))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from io import TextIOWrapper
 
 import typer
 
-from gputwin.cli import check, describe, generate, ingest, traces
-from gputwin.core.errors import UserError
+from gputwin.cli import check, demo, describe, generate, ingest, policies, report, simulate, traces
+from gputwin.core.errors import UserError, shorten
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_INTERRUPTED = 1, 2, 130
 
@@ -21,12 +22,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(traces.app, name="traces")
-for verb in (ingest, generate, describe, check):
+for verb in (ingest, generate, describe, check, simulate, policies, report, demo):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 
 
 def run() -> None:
     """Run the command line and exit with 0, 1 (our fault), 2 (a user's mistake) or 130 (interrupted)."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # A dash that an old terminal does not have is no reason to fail.
+            stream.reconfigure(errors="replace")
     sys.exit(main(sys.argv[1:]))
 
 
@@ -34,6 +39,7 @@ def main(arguments: list[str]) -> int:
     """Return the exit code of running the command with `arguments`."""
     try:
         result = app(args=arguments, prog_name="gputwin", standalone_mode=False)
+        sys.stdout.flush()
     except typer.TyperException as error:
         return _complain(_usage_line(error), EXIT_MISTAKE)
     except UserError as error:
@@ -43,10 +49,16 @@ def main(arguments: list[str]) -> int:
     except BrokenPipeError:
         sys.stdout = None
         return 0
-    except Exception as error:
-        if os.environ.get("GPUTWIN_DEBUG"):
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        remedy = "check the path, its permissions and the space on the disk"
+        return _complain(f"{where}{error.strerror or error}; {remedy}", EXIT_MISTAKE)
+    except BaseException as error:
+        # Polars' PanicException, a fault in its compiled code, is no Exception.
+        is_fault = isinstance(error, Exception) or type(error).__name__ == "PanicException"
+        if not is_fault or os.environ.get("GPUTWIN_DEBUG"):
             raise
-        what = f"{type(error).__name__}: {error}".splitlines()[0]
+        what = shorten(" ".join(f"{type(error).__name__}: {error}".split()), 300)
         return _complain(f"internal error: {what} (set GPUTWIN_DEBUG=1 for the traceback)", EXIT_FAULT)
     return result if isinstance(result, int) else 0
 
@@ -59,5 +71,7 @@ def _usage_line(error: typer.TyperException) -> str:
 
 
 def _complain(text: str, code: int) -> int:
-    sys.stderr.write(f"gputwin: {text}\n")
+    """Return `code` after saying `text` on stderr in one line, whatever a file's name or cell has put into it."""
+    line = "".join(c if c.isprintable() else "�" for c in " ".join(text.split()))
+    sys.stderr.write(f"gputwin: {line}\n")
     return code

@@ -6,6 +6,7 @@ import difflib
 import importlib
 import importlib.metadata
 import pkgutil
+import threading
 from collections.abc import Iterator
 from typing import Generic, Protocol, TypeVar
 
@@ -30,6 +31,8 @@ class Registry(Generic[T]):
         self.package = package
         self._entries: dict[str, T] = {}
         self._loaded = False
+        self._is_loading = False
+        self._lock = threading.RLock()
 
     def add(self, entry: T) -> T:
         """Register `entry` under its name and return it."""
@@ -57,12 +60,26 @@ class Registry(Generic[T]):
         return iter([self._entries[name] for name in self.names()])
 
     def _load(self) -> None:
-        if self._loaded:
-            return
-        self._loaded = True
-        package = importlib.import_module(self.package)
-        for module in pkgutil.iter_modules(package.__path__):
-            if not module.name.startswith("_"):
-                importlib.import_module(f"{self.package}.{module.name}")
-        for point in importlib.metadata.entry_points(group=self.package):
-            point.load()
+        """Import every module that registers entries; where one fails, the next call tries again and fails alike."""
+        with self._lock:
+            # A module that asks while it is being imported sees the entries so far.
+            if self._loaded or self._is_loading:
+                return
+            self._is_loading = True
+            before = dict(self._entries)
+            try:
+                package = importlib.import_module(self.package)
+                for module in pkgutil.iter_modules(package.__path__):
+                    if not module.name.startswith("_"):
+                        before = dict(self._entries)
+                        importlib.import_module(f"{self.package}.{module.name}")
+                for point in importlib.metadata.entry_points(group=self.package):
+                    before = dict(self._entries)
+                    point.load()
+            except BaseException:
+                # What the broken module had registered must not be there twice when it is imported again.
+                self._entries = before
+                raise
+            finally:
+                self._is_loading = False
+            self._loaded = True

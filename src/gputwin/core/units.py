@@ -59,6 +59,18 @@ def format_count(value: float | None) -> str:
     return "–" if value is None else f"{value:,.0f}"
 
 
+def format_bytes(size: int | None) -> str:
+    """Return bytes as people say them: "900 B", "2.1 MiB", "1.4 GiB"; "–" for none."""
+    if size is None:
+        return "–"
+    amount, unit = float(size), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if amount < 1000:
+            break
+        amount, unit = amount / 1024, larger
+    return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+
+
 _QUANTITY = re.compile(r"([+-]?(?:\d{1,30}(?:\.\d{0,30})?|\.\d{1,30}))(?:[eE]([+-]?\d{1,2})|([KMGTPE]i|[numkMGTPE]))?")
 _QUANTITY_SCALE = {
     **{unit + "i": Fraction(1024) ** power for power, unit in enumerate("KMGTPE", start=1)},

@@ -14,6 +14,11 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.core.units import MIB_PER_GIB
 from gputwin.traces.schema import NODES, conform
 
+# More is a typing mistake, and would only be found out when memory runs out.
+MOST_NODES = 1_000_000
+_MOST = {"gpus": 10_000, "rdma_percent": 1_000_000}
+_MOST_OF_ANYTHING = 10**15
+
 
 @dataclass(frozen=True)
 class NodeGroup:
@@ -35,8 +40,8 @@ class NodeGroup:
     spot: bool = False
 
     def __post_init__(self) -> None:
-        if self.count < 1:
-            raise UserError(f"node group '{self.name}': count must be at least 1, not {self.count}")
+        if not 1 <= self.count <= MOST_NODES:
+            raise UserError(f"node group '{self.name}': count must be between 1 and {MOST_NODES:,}, not {self.count}")
         for field in (
             "gpus",
             "gpu_memory_mib",
@@ -47,8 +52,9 @@ class NodeGroup:
             "price_per_hour",
         ):
             value = getattr(self, field)
-            if value is not None and value < 0:
-                raise UserError(f"node group '{self.name}': {field} must not be negative, not {value}")
+            if value is not None and not 0 <= value <= _MOST.get(field, _MOST_OF_ANYTHING):
+                most = _MOST.get(field, _MOST_OF_ANYTHING)
+                raise UserError(f"node group '{self.name}': {field} must be between 0 and {most:,}, not {value}")
         if self.nodes_per_rack is not None and self.nodes_per_rack < 1:
             raise UserError(f"node group '{self.name}': nodes_per_rack must be at least 1")
 
@@ -65,6 +71,8 @@ class Cluster:
         if not self.groups:
             raise UserError(f"cluster '{self.name}' has no node groups")
         names = [g.name for g in self.groups]
+        if self.node_count > MOST_NODES:
+            raise UserError(f"cluster '{self.name}' must have at most {MOST_NODES:,} nodes, not {self.node_count:,}")
         if len(set(names)) != len(names):
             raise UserError(f"cluster '{self.name}': node group names must differ")
         if self.node_ids is not None and len(self.node_ids) != self.node_count:
@@ -237,8 +245,8 @@ def _from_yaml(path: Path) -> Cluster:
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise InputError(error.strerror or str(error), file=path, remedy="check the path") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not YAML ({str(error).splitlines()[0]})", file=path, remedy="see docs/clusters.md") from None
     if isinstance(data, dict):
         data.setdefault("name", path.stem)
@@ -259,6 +267,10 @@ def _from_yaml(path: Path) -> Cluster:
             field=".".join(str(p) for p in first["loc"]),
             remedy="see docs/clusters.md",
         ) from None
+    except InputError:
+        raise
+    except UserError as error:
+        raise InputError(str(error), file=path, remedy="see docs/clusters.md") from None
 
 
 def _reject_unknown(data: object, path: Path) -> None:
@@ -270,7 +282,8 @@ def _reject_unknown(data: object, path: Path) -> None:
     for key in data:
         if key not in known:
             raise InputError("unknown field", file=path, field=str(key), remedy=f"known: {', '.join(sorted(known))}")
-    for i, group in enumerate(data.get("groups") or ()):
+    groups = data.get("groups")
+    for i, group in enumerate(groups if isinstance(groups, list) else ()):
         for key in group if isinstance(group, dict) else ():
             if key not in group_fields:
                 raise InputError(

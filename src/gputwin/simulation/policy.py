@@ -6,8 +6,11 @@ signature below when first used, so a user's policy runs at the same speed as a 
 
 from __future__ import annotations
 
+import importlib.util
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from gputwin.core.errors import UserError
@@ -27,9 +30,9 @@ class Ordering:
 
 @dataclass(frozen=True)
 class Placement:
-    """Where it goes: `score(nodes, requests, r, n, knobs)`, the highest first, ties to the lowest node.
+    """Where it goes: `score(machines, requests, r, n, knobs)`, the highest first, ties to the lowest node.
 
-    `devices(nodes, requests, r, n, knobs)` returns the bit set of GPUs taken; the default is the fullest that fits.
+    `devices(machines, requests, r, n, knobs)` returns the bit set of GPUs taken; the default is the fullest that fits.
     `gang` says how several instances are spread: 'score' one by one, 'consolidate' on few nodes, 'topology' close.
     `fresh` is for scores that change though the node did not (random ones): they are never cached.
     """
@@ -84,7 +87,7 @@ def placement(
     typical: bool = False,
     parameters: Mapping[str, float] | None = None,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
-    """Return a decorator that registers `score(nodes, requests, r, n, knobs)` as the placement `name`."""
+    """Return a decorator that registers `score(machines, requests, r, n, knobs)` as the placement `name`."""
     if gang not in ("score", "consolidate", "topology"):
         raise ValueError(f"gang must be score, consolidate or topology, not '{gang}'")
 
@@ -104,3 +107,35 @@ def settle(policy: Ordering | Placement, given: Mapping[str, float]) -> dict[str
             known = ", ".join(policy.parameters) or "none"
             raise UserError(f"'{policy.name}' has no parameter '{name}'; it has: {known}")
     return {**policy.parameters, **given}
+
+
+def parse_policy(text: str) -> tuple[str, dict[str, float]]:
+    """Return name and parameters of "name" or "name:parameter=value,…"."""
+    name, _, rest = text.partition(":")
+    parameters: dict[str, float] = {}
+    for part in filter(None, rest.split(",")):
+        key, equals, value = part.partition("=")
+        try:
+            parameters[key] = float(value)
+        except ValueError:
+            equals = ""
+        if not equals:
+            raise UserError(f"'{text}': write parameters as name:parameter=number, as in priority:aging=0.01")
+    return name, parameters
+
+
+def load_policies(path: Path) -> None:
+    """Run a user's Python file so that the policies in it register themselves."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; --policies takes a Python file")
+    name = f"gputwin_policies_{path.stem}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise UserError(f"{path}: not a Python file; --policies takes one")
+    module = importlib.util.module_from_spec(spec)
+    # Compiled policies are looked up by their module's name when cached code is loaded.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise UserError(f"{path}: {type(error).__name__}: {error}") from error

@@ -18,6 +18,7 @@ from gputwin.simulation.engine.events import make_events
 from gputwin.simulation.engine.index import make_index
 from gputwin.simulation.engine.kernel import run_world
 from gputwin.simulation.engine.queue import make_queue
+from gputwin.simulation.engine.reservation import FIELDS
 from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.state import (
     DEVICE,
@@ -186,6 +187,7 @@ def _make_world(
     begin = float(jobs["submit"][0])
     bins = int(min(np.ceil((jobs["submit"][-1] - begin) / width) + 1, MOST_BINS))
     slots = np.zeros(workload.slots, SLOT)
+    gang = int(shapes["instances"].max()) if tracked else 1
     slots["node"] = -1
     return World(
         machines=machines,
@@ -197,8 +199,12 @@ def _make_world(
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),
         running=np.zeros(jobs.size if tracked else 1, np.int32),
-        reserved=np.zeros(int(shapes["instances"].max()) if tracked else 1, SLOT),
+        reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),
+        withheld=np.zeros((gang, FIELDS + 2 * machines.gpus.shape[1])),
+        endings=make_events(jobs.size if tracked else 1),
+        freed=np.zeros(jobs.size if tracked else 1, np.int32),
+        regions=np.zeros(machines.nodes.size, np.int64),
         causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
         series=make_series(begin, width, bins, machines.free),
         knobs=knobs,

@@ -86,6 +86,11 @@ def unpack(path: Path, into: Path) -> list[Path]:
     return sorted(into / name for name in shelf.names)
 
 
+def most_bytes(packed: Path, folder: Path) -> int:
+    """Return the bytes that the compressed file `packed` may expand to in `folder`."""
+    return min(max(ALWAYS_ALLOWED_BYTES, MOST_EXPANSION * packed.stat().st_size), shutil.disk_usage(folder).free)
+
+
 class _Shelf:
     """Where an archive's members go, and what they have used up so far of what they may."""
 
@@ -94,9 +99,7 @@ class _Shelf:
         self.folder = folder
         self.names: set[str] = set()
         self.members = 0
-        self.bytes_left = min(
-            max(ALWAYS_ALLOWED_BYTES, MOST_EXPANSION * archive.stat().st_size), shutil.disk_usage(folder).free
-        )
+        self.bytes_left = most_bytes(archive, folder)
 
     def refuse(self, member: str, problem: str, remedy: str = _SUSPECT) -> NoReturn:
         raise InputError(f"member '{shorten(member)}' {problem}", file=self.archive, remedy=remedy)

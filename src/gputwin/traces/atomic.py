@@ -54,8 +54,15 @@ def atomic_directory(path: Path, marker: str | None = None, *, sync: bool = True
         shutil.rmtree(fresh, ignore_errors=True)
 
 
+def is_utf8(path: Path) -> bool:
+    """Return whether the path's name is text in UTF-8; file systems allow any bytes."""
+    return not any("\ud800" <= c <= "\udfff" for c in str(path))
+
+
 def _real(path: Path) -> Path:
     """Return where `path` leads, so that a link stays a link and its target is what gets replaced."""
+    if not is_utf8(path) or "\0" in str(path):
+        raise UserError(f"'{path}' cannot be written: its name is not UTF-8 text; choose another")
     return Path(os.path.realpath(path))
 
 

@@ -34,14 +34,14 @@ class TraceFile:
 
 @dataclass(frozen=True)
 class PublicTrace:
-    """One public trace. `format` names the reader that understands its files."""
+    """One public trace. `format` names the reader that understands its files; None where there is none yet."""
 
     name: str
     title: str
     licence: str
     citation: str
     homepage: str
-    format: str
+    format: str | None
     files: tuple[TraceFile, ...]
 
     @property
@@ -226,7 +226,7 @@ CATALOG.add(PublicTrace(
     licence="CC-BY-4.0",
     citation="Hu et al., Characterization of Large Language Model Development in the Datacenter, NSDI 2024",
     homepage="https://github.com/InternLM/AcmeTrace",
-    format="acme",
+    format=None,
     files=_files(
         "https://raw.githubusercontent.com/InternLM/AcmeTrace/master/data/job_trace",
         ("trace_seren.csv", 99_000_000, None),

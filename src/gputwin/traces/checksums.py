@@ -81,6 +81,8 @@ def verify(path: Path) -> list[Verification]:
     """Return how each file of the folder `path` (or the one file) compares with its published or recorded sum."""
     if path.is_dir():
         files = sorted(p for p in path.rglob("*") if p.is_file() and not _is_ours(p.relative_to(path)))
+        if not files:
+            raise InputError("the folder has no files", file=path, remedy="fetch a trace into it first")
     elif path.is_file():
         files = [path]
     else:

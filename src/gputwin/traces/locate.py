@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from gputwin.core.errors import UserError
+from gputwin.core.errors import UserError, shorten
 from gputwin.traces.dataset import META_FILE, Trace
 from gputwin.traces.ingest import Options, Progress, ingest
 
@@ -38,7 +38,7 @@ def synthetic_trace(name: str, progress: Progress = lambda step: None) -> Trace:
         try:
             settings[key] = int(value)
         except ValueError:
-            raise UserError(f"'{name}': {key} must be a whole number, not '{value}'") from None
+            raise UserError(f"'{name}': {key} must be a whole number, not '{shorten(value)}'") from None
     check_jobs(settings["jobs"])
     progress(f"generating {settings['jobs']:,} {kind} jobs")
     return generate(kind, jobs=settings["jobs"], seed=settings["seed"]).to_trace()

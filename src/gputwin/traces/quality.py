@@ -7,6 +7,7 @@ ledger. Rows read = rows kept + rows dropped, always.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -180,8 +181,8 @@ def example_rows(frame: pl.DataFrame | None, limit: int = EXAMPLES) -> tuple[Exa
         for name, value in record.items():
             if value is None:
                 continue
-            clean["row" if name == "_row" else name] = (
-                value if isinstance(value, (int, float, bool)) else shorten(value, 80)
-            )
+            # JSON has no word for an infinite number.
+            is_plain = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+            clean["row" if name == "_row" else name] = value if is_plain else shorten(value, 80)
         rows.append(clean)
     return tuple(rows)

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import hashlib
-import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from gputwin.core.errors import InputError
-from gputwin.traces.archive import is_archive, unpack
+from gputwin.traces.archive import is_archive, most_bytes, unpack
+from gputwin.traces.atomic import is_utf8
 
 HEAD_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 1 << 20
-_MOST_EXPANSION = 1000
-_ALWAYS_ALLOWED_BYTES = 1 << 30
 _CHUNK = 1 << 20
 _GZIP_MAGIC = b"\x1f\x8b"
 _SKIPPED_SUFFIXES = {".md", ".header", ".txt.license"}
@@ -44,7 +43,11 @@ class Source:
     def header(self) -> tuple[str, ...]:
         """Return the fields of the first line, as a CSV header would have them."""
         first = self.head.split(b"\n", 1)[0].decode("utf-8-sig", errors="replace").rstrip("\r")
-        return tuple(field.strip().strip('"') for field in first.split(","))
+        fields = first.split(",")
+        if '"' in first and first.count('"') % 2 == 0:
+            with suppress(csv.Error):
+                fields = next(csv.reader([first]))
+        return tuple(field.strip().strip('"') for field in fields)
 
     def check_text(self) -> None:
         """Raise an InputError unless the file looks like text with lines of sane length."""
@@ -56,6 +59,13 @@ class Source:
             raise InputError(
                 "the file is binary, not text", file=self.label, remedy="give the CSV, JSON or text export"
             )
+        if b"\n" not in self.head and self.head.count(b"\r") > 1:
+            raise InputError("lines end in CR alone", file=self.label, remedy="convert them: tr '\\r' '\\n'")
+        self._check_first_line()
+        if row := self._first_binary_row():
+            raise InputError("the line holds binary data", file=self.label, row=row, remedy="export the file again")
+
+    def _check_first_line(self) -> None:
         with self.path.open("rb") as f:
             if b"\n" not in f.read(LONGEST_LINE_BYTES) and self.path.stat().st_size > LONGEST_LINE_BYTES:
                 if self.head.lstrip()[:1] in (b"{", b"["):
@@ -67,16 +77,29 @@ class Source:
                     remedy="this is not a table; check how the file was exported",
                 )
 
+    def _first_binary_row(self) -> int | None:
+        """Return the line of the first NUL byte: no parser objects to it, and no text has one."""
+        with self.path.open("rb") as f:
+            for chunk in iter(lambda: f.read(_CHUNK), b""):
+                if b"\0" in chunk:
+                    # Lines are counted only now: in a good file that would cost more than the search.
+                    whole_chunks = f.tell() // _CHUNK - (len(chunk) == _CHUNK)
+                    f.seek(0)
+                    earlier = sum(f.read(_CHUNK).count(b"\n") for _ in range(whole_chunks))
+                    return earlier + chunk[: chunk.index(b"\0")].count(b"\n") + 1
+        return None
+
 
 @contextmanager
 def gather(paths: Sequence[Path]) -> Iterator[list[Source]]:
     """Yield every input file below `paths`, unpacked where needed; the unpacked copies go away afterwards."""
     with tempfile.TemporaryDirectory(prefix="gputwin-") as scratch:
-        yield [
-            source
-            for i, path in enumerate(_files(paths))
-            for source in _open(path, Path(scratch) / str(i), explicit=path in paths)
+        found = [
+            source for i, path in enumerate(_files(paths)) for source in _open(path, Path(scratch) / str(i))
         ]
+        if not found:
+            raise InputError("the archive has no files", file=paths[0], remedy="give one with trace files")
+        yield found
 
 
 def sha256(path: Path) -> str:
@@ -95,8 +118,14 @@ def _files(paths: Sequence[Path]) -> list[Path]:
             found += below
         elif path.is_file():
             found.append(path)
+        elif path.exists():
+            raise InputError("neither a file nor a folder", file=path, remedy="save its content in a file first")
         else:
             raise InputError("no such file or folder", file=path, remedy="check the path")
+    for path in found:
+        # Polars opens files by names in UTF-8 only.
+        if not is_utf8(path):
+            raise InputError("the file's name is not UTF-8", file=path, remedy="rename it")
     return list(dict.fromkeys(found))
 
 
@@ -105,7 +134,7 @@ def _hidden(path: Path, root: Path) -> bool:
     return any(p.startswith(".") for p in parts) or path.suffix in _SKIPPED_SUFFIXES
 
 
-def _open(path: Path, scratch: Path, *, explicit: bool) -> Iterator[Source]:
+def _open(path: Path, scratch: Path) -> Iterator[Source]:
     try:
         if is_archive(path):
             for member in unpack(path, scratch):
@@ -119,7 +148,7 @@ def _open(path: Path, scratch: Path, *, explicit: bool) -> Iterator[Source]:
         else:
             yield Source(str(path), path.name.lower(), path, path)
     except OSError as error:
-        raise InputError(error.strerror or str(error), file=path) from error
+        raise InputError(error.strerror or str(error), file=path, remedy="check its permissions and the disk") from None
 
 
 def _is_gzip(path: Path) -> bool:
@@ -129,14 +158,12 @@ def _is_gzip(path: Path) -> bool:
 
 def _gunzip(path: Path, target: Path) -> None:
     """Unpack `path` into `target`, refusing cut files and ones that expand absurdly."""
-    most = max(_ALWAYS_ALLOWED_BYTES, path.stat().st_size * _MOST_EXPANSION)
-    free = shutil.disk_usage(target.parent).free
-    written = 0
+    left = most_bytes(path, target.parent)
     try:
         with gzip.open(path) as packed, target.open("wb") as plain:
             while chunk := packed.read(_CHUNK):
-                written += len(chunk)
-                if written > min(most, free):
+                left -= len(chunk)
+                if left < 0:
                     raise InputError("the gzip file expands too far", file=path, remedy="check where it comes from")
                 plain.write(chunk)
     except EOFError:

@@ -1,20 +1,75 @@
-"""How the engine's parts are compiled: for each other's use only.
+"""How the engine's parts are compiled, and where the machine code is kept.
 
-Without wrappers for calls from Python the whole engine compiles several times faster, since each wrapper would unpack
-every array of the world.
+Numba's cache looks only at the file of the function it compiles, not at those of the functions called from it, so all
+machine code is kept in a folder named after the contents of the whole engine: change any part and it is compiled anew.
+
+Parts have no wrappers for calls from Python: each wrapper would unpack every array of the world, and the engine compiles
+several times faster without. Small parts that run for every event are inlined, since handing the arrays on costs more
+than the work. References are not counted (`_nrt`): the caller keeps every array alive, compiled code allocates none, and
+counting would take most of the time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import hashlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any, TypeVar
 
+import numba
 from numba import njit
 
 F = TypeVar("F", bound=Callable[..., Any])
+_INTERNAL = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+
+
+@cache
+def cache_folder() -> str:
+    """Return the folder for this engine's machine code: below $GPUTWIN_CACHE, or the user's cache folder."""
+    digest = hashlib.sha256(numba.__version__.encode())
+    for source in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(source.read_bytes())
+    home = os.environ.get("GPUTWIN_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gputwin"
+    folder = Path(home) / f"engine-{digest.hexdigest()[:16]}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        folder = Path(tempfile.gettempdir()) / f"gputwin-{os.getuid()}" / folder.name
+        folder.mkdir(parents=True, exist_ok=True)
+    return str(folder)
+
+
+@contextmanager
+def _cached_here() -> Iterator[None]:
+    """Let what is compiled inside keep its code in our folder; Numba asks for the folder when it decorates."""
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = cache_folder()
+    try:
+        yield
+    finally:
+        numba.config.CACHE_DIR = before
 
 
 def compiled(function: F) -> F:
-    """Return `function` compiled on first use from compiled code, cached on disk."""
-    result: F = njit(cache=True, no_cpython_wrapper=True, no_cfunc_wrapper=True)(function)
+    """Return `function` compiled on first use from compiled code."""
+    with _cached_here():
+        result: F = njit(**_INTERNAL)(function)
+    return result
+
+
+def inlined(function: F) -> F:
+    """Return `function` compiled into each of its callers."""
+    with _cached_here():
+        result: F = njit(**_INTERNAL, forceinline=True)(function)
+    return result
+
+
+def compiled_as(function: F, signature: Any) -> F:
+    """Return `function` compiled now for one signature, callable from Python and passable as a value."""
+    with _cached_here():
+        result: F = njit(signature, cache=True, _nrt=False)(function)
     return result

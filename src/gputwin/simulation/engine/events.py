@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.state import Ints, Records
 
 FINISH = 0  # number: job
@@ -53,7 +53,7 @@ def schedule(events: Events, time: float, kind: int, number: int) -> None:
     heap[k].time, heap[k].code = time, code
 
 
-@compiled
+@inlined
 def next_time(events: Events) -> float:
     """Return the time of the earliest event; infinity for none."""
     return events.heap[0].time if events.count[0] > 0 else np.inf

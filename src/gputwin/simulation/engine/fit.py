@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.state import WHOLE, Flags, Machines, Records
 
 MANY = 1 << 20
 """Where nothing limits: more instances than any gang has."""
 
 
-@compiled
+@inlined
 def device_fits(machines: Machines, requests: Records, r: int, n: int, d: int) -> bool:
     """Return whether device d of node n has the share and memory one instance of r asks of each of its devices."""
     device = machines.gpus[n, d]
     return device.free >= requests[r].gpu_milli and device.memory_free >= requests[r].gpu_memory
 
 
-@compiled
+@inlined
 def device_room(machines: Machines, milli: int, memory: int, n: int, d: int) -> int:
     """Return how many shares of `milli` and `memory` device d of node n can still give."""
     room = machines.gpus[n, d].free // milli
@@ -25,7 +25,7 @@ def device_room(machines: Machines, milli: int, memory: int, n: int, d: int) -> 
     return room
 
 
-@compiled
+@inlined
 def gpu_room(machines: Machines, requests: Records, allowed: Flags, r: int, n: int) -> int:
     """Return how many instances of r the GPUs of node n can take, whatever its other resources."""
     node, request = machines.nodes[n], requests[r]
@@ -53,7 +53,7 @@ def gpu_room(machines: Machines, requests: Records, allowed: Flags, r: int, n: i
     return k
 
 
-@compiled
+@inlined
 def base_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many instances of r the CPU, memory and disk of node n can take."""
     node, request = machines.nodes[n], requests[r]
@@ -67,13 +67,13 @@ def base_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     return max(room, 0)
 
 
-@compiled
+@inlined
 def rdma_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many instances of r the network cards of node n can take."""
     return max(machines.nodes[n].rdma_free // requests[r].rdma, 0) if requests[r].rdma > 0 else MANY
 
 
-@compiled
+@inlined
 def limit_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many more instances of r's application the per-node limit allows on node n."""
     request = requests[r]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit import rooms
 from gputwin.simulation.engine.state import Flags, Ints, Knobs, Machines, Records, SmallInts
 
@@ -47,7 +47,7 @@ def make_index(requests: Records, allowed: Flags, nodes: int, popularity: Ints, 
     )
 
 
-@compiled
+@inlined
 def touch(index: Index, n: int) -> None:
     """Note that node n changed."""
     index.log[index.log_end[0] & (index.log.size - 1)] = n
@@ -106,7 +106,7 @@ def _update(
         _climb(index, request.slot, leaf >> 1, n)
 
 
-@compiled
+@inlined
 def _climb(index: Index, slot: int, k: int, n: int) -> None:
     """Play the matches above node n again, as far up as it can matter."""
     while k > 0:
@@ -118,7 +118,7 @@ def _climb(index: Index, slot: int, k: int, n: int) -> None:
         k >>= 1
 
 
-@compiled
+@inlined
 def _winner(index: Index, slot: int, k: int) -> int:
     left, right = index.tree[slot, 2 * k], index.tree[slot, 2 * k + 1]
     if right < 0 or (left >= 0 and index.cells[slot, left].score >= index.cells[slot, right].score):

@@ -11,8 +11,9 @@ from functools import cache
 from typing import Any
 
 import numba
-from numba import njit, types
+from numba import types
 
+from gputwin.simulation.engine.compiled import compiled_as
 from gputwin.simulation.engine.loop import run
 from gputwin.simulation.engine.world import World
 
@@ -38,9 +39,9 @@ def _signatures(world: Any) -> tuple[Any, Any, Any]:
 @cache
 def _kernel(world: Any) -> Any:
     functions = [types.FunctionType(signature) for signature in _signatures(world)]
-    return njit(types.float64(world, *functions), cache=True)(run)
+    return compiled_as(run, types.float64(world, *functions))
 
 
 @cache
 def _compiled(function: Callable[..., Any], signature: Any) -> Any:
-    return njit(signature, cache=True)(function)
+    return compiled_as(function, signature)

@@ -12,9 +12,8 @@ from gputwin.simulation.engine.events import CORRECT, FINISH, next_time, pop, sc
 from gputwin.simulation.engine.passes import begin, easy_pass, greedy_pass, queue_of, reason, strict_pass
 from gputwin.simulation.engine.place import fits, place, unplace
 from gputwin.simulation.engine.queue import WAITING, push
-from gputwin.simulation.engine.reservation import FIELDS
 from gputwin.simulation.engine.running import discharge
-from gputwin.simulation.engine.series import advance
+from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
@@ -34,15 +33,13 @@ from gputwin.simulation.engine.world import (
 def run(world: World, order: Any, score: Any, devices: Any) -> float:
     """Run the world to its end and return the time of the last event, s."""
     jobs, shapes, mode = world.queue.jobs, world.queue.shapes, world.options[BACKFILL]
-    never = _never_fitting(world, score, devices)
-    candidates = np.zeros(shapes.size, np.int32)
-    reach = np.zeros(shapes.size, np.int8)
-    withheld = np.zeros((world.reserved.size, FIELDS + 2 * world.machines.gpus.shape[1]))
+    _mark_never_fitting(world, score, devices)
     arrival, now = 0, 0.0
     while True:
         coming = jobs[arrival].submit if arrival < jobs.size else np.inf
         upcoming = next_time(world.events)
         if coming == np.inf and upcoming == np.inf:
+            _close(world, now)
             return now
         now = min(coming, upcoming)
         advance(
@@ -58,7 +55,7 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
             elif kind == CORRECT:
                 _correct(world, number, now)
         while arrival < jobs.size and jobs[arrival].submit == now:
-            if never[jobs[arrival].shape]:
+            if shapes[jobs[arrival].shape].never_fits == 1:
                 jobs[arrival].outcome = NEVER_FITS
             else:
                 decide = _enter(world, arrival, decide, now, order, score, devices) or decide
@@ -67,9 +64,17 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
             if mode == STRICT:
                 strict_pass(world, now, score, devices)
             elif mode == GREEDY:
-                greedy_pass(world, now, candidates, score, devices)
+                greedy_pass(world, now, score, devices)
             elif mode == EASY:
-                easy_pass(world, now, candidates, reach, withheld, score, devices)
+                easy_pass(world, now, score, devices)
+
+
+@compiled
+def _close(world: World, now: float) -> None:
+    """Let the last bin of the series end with the state as it is."""
+    end = world.series.clock[BEGIN] + world.series.values.shape[0] * world.series.clock[WIDTH]
+    if end > now:
+        advance(world.series, world.machines, world.index, world.knobs, 0, world.options[RUNNING_COUNT], end)
 
 
 @compiled
@@ -125,19 +130,16 @@ def _correct(world: World, j: int, now: float) -> None:
 
 
 @compiled
-def _never_fitting(world: World, score: Any, devices: Any) -> Any:
-    """Return for each shape whether not even the empty cluster can hold a job of it."""
+def _mark_never_fitting(world: World, score: Any, devices: Any) -> None:
+    """Mark shapes of which not even the empty cluster can hold a job."""
     jobs, shapes = world.queue.jobs, world.queue.shapes
-    never = np.zeros(shapes.size, np.bool_)
-    tried = np.zeros(shapes.size, np.bool_)
     for j in range(jobs.size):
         s = np.int64(jobs[j].shape)
-        if tried[s]:
+        if shapes[s].never_fits >= 0:
             continue
-        tried[s] = True
-        never[s] = not fits(world, s, score)
-        if not never[s] and shapes[s].groups > 1:
-            never[s] = not place(world, j, score, devices)
-            if not never[s]:
+        shapes[s].never_fits = not fits(world, s, score)
+        if shapes[s].never_fits == 0 and shapes[s].groups > 1:
+            if place(world, j, score, devices):
                 unplace(world, jobs[j].first_slot, jobs[j].first_slot + shapes[s].instances)
-    return never
+            else:
+                shapes[s].never_fits = 1

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.attribution import BEHIND, blame, blame_head, cause_of, end_wait
-from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, schedule
 from gputwin.simulation.engine.place import fits, place
 from gputwin.simulation.engine.queue import LISTED, before, first, first_of_all, first_short, remove
@@ -43,7 +43,7 @@ def start_waiting(world: World, j: int, now: float) -> None:
     begin(world, j, now)
 
 
-@compiled
+@inlined
 def queue_of(world: World, s: int) -> int:
     """Return the queue that jobs of shape s wait in: one for all under strict order, else one per shape."""
     return 0 if world.options[BACKFILL] == STRICT else s
@@ -71,12 +71,12 @@ def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
 
 
 @compiled
-def greedy_pass(world: World, now: float, candidates: Any, score: Any, devices: Any) -> None:
+def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start every job that fits, in order; jobs that do not fit are passed over.
 
-    All jobs of a shape fit or fail alike, so shapes are tried, not jobs. `candidates` is scratch for shapes.
+    All jobs of a shape fit or fail alike, so shapes are tried, not jobs.
     """
-    count = 0
+    candidates, count = world.queue.candidates, 0
     for k in range(world.queue.counts[LISTED]):
         s = world.queue.listed[k]
         if fits(world, s, score):
@@ -103,7 +103,7 @@ def greedy_pass(world: World, now: float, candidates: Any, score: Any, devices: 
 
 
 @compiled
-def easy_pass(world: World, now: float, candidates: Any, reach: Any, withheld: Any, score: Any, devices: Any) -> None:
+def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
     while True:
         head = first_of_all(world.queue)
@@ -115,11 +115,12 @@ def easy_pass(world: World, now: float, candidates: Any, reach: Any, withheld: A
         start_waiting(world, head, now)
     if world.options[RESERVED_JOB] != head:
         reserve(world, head, score, devices)
-    count = _open_shapes(world, candidates, reach, withheld, score)
+    candidates, shapes = world.queue.candidates, world.queue.shapes
+    count = _open_shapes(world, score)
     while count > 0:
         at, best = -1, np.int64(-1)
         for k in range(count):
-            j = _candidate(world, candidates[k], reach[candidates[k]], now)
+            j = _candidate(world, candidates[k], shapes[candidates[k]].reach, now)
             if j >= 0 and (best < 0 or before(world.queue.jobs, j, best)):
                 at, best = k, j
         if best < 0:
@@ -127,15 +128,15 @@ def easy_pass(world: World, now: float, candidates: Any, reach: Any, withheld: A
         s = candidates[at]
         ends_before = now + world.queue.jobs[best].predicted <= world.reserved_from[0]
         if not ends_before:
-            withhold(world, withheld)
+            withhold(world)
         placed = place(world, best, score, devices)
         if not ends_before:
-            restore(world, withheld)
+            restore(world)
         if placed:
             start_waiting(world, best, now)
         else:
-            reach[s] = CLOSED if ends_before else SHORT_ONLY
-        if reach[s] == CLOSED or world.queue.shapes[s].waiting == 0:
+            shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
+        if shapes[s].reach == CLOSED or shapes[s].waiting == 0:
             count -= 1
             candidates[at] = candidates[count]
     if world.options[ATTRIBUTE] != 0:
@@ -143,21 +144,21 @@ def easy_pass(world: World, now: float, candidates: Any, reach: Any, withheld: A
 
 
 @compiled
-def _open_shapes(world: World, candidates: Any, reach: Any, withheld: Any, score: Any) -> int:
+def _open_shapes(world: World, score: Any) -> int:
     """Collect the shapes that fit now, and say for each whether long jobs fit beside the reservation too."""
-    count = 0
+    candidates, shapes, count = world.queue.candidates, world.queue.shapes, 0
     for k in range(world.queue.counts[LISTED]):
         s = world.queue.listed[k]
         if fits(world, s, score):
             candidates[count] = s
-            reach[s] = SHORT_ONLY
+            shapes[s].reach = SHORT_ONLY
             count += 1
     if count > 0:
-        withhold(world, withheld)
+        withhold(world)
         for k in range(count):
             if fits(world, candidates[k], score):
-                reach[candidates[k]] = OPEN
-        restore(world, withheld)
+                shapes[candidates[k]].reach = OPEN
+        restore(world)
     return count
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.index import best_node, node_room, refresh, touch
 from gputwin.simulation.engine.state import give_back, take
@@ -115,7 +113,9 @@ def _closest_region(world: World, r: int, size: int) -> tuple[int, int]:
             regions = max(regions, _region_of(world, n, level) + 1)
             if node_room(world.index, world.machines, world.requests, r, n) >= size:
                 return level, -1
-        rooms = np.zeros(regions, np.int64)
+        rooms = world.regions
+        for k in range(regions):
+            rooms[k] = 0
         for n in range(count):
             if _region_of(world, n, level) >= 0:
                 rooms[_region_of(world, n, level)] += node_room(world.index, world.machines, world.requests, r, n)

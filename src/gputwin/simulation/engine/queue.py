@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.state import Ints, Records, SmallInts
 
 
@@ -21,6 +21,7 @@ class Queue(NamedTuple):
     jobs: Records
     shapes: Records
     listed: SmallInts
+    candidates: SmallInts  # scratch: shapes that may start in the present pass
     counts: Ints  # waiting jobs, listed shapes
 
 
@@ -31,22 +32,24 @@ def make_queue(jobs: Records, shapes: Records) -> Queue:
     """Return empty queues."""
     shapes["root"] = -1
     shapes["listed_at"] = -1
-    return Queue(jobs, shapes, np.zeros(shapes.size, np.int32), np.zeros(2, np.int64))
+    shapes["never_fits"] = -1
+    listed, candidates = np.zeros(shapes.size, np.int32), np.zeros(shapes.size, np.int32)
+    return Queue(jobs, shapes, listed, candidates, np.zeros(2, np.int64))
 
 
-@compiled
+@inlined
 def _weight(j: int) -> int:
     x = (j + 1) * 0x9E3779B1 & 0xFFFFFFFF
     return (x ^ x >> 15) * 0x85EBCA6B & 0xFFFFFFFF
 
 
-@compiled
+@inlined
 def before(jobs: Records, a: int, b: int) -> bool:
     """Return whether job a goes before job b."""
     return jobs[a].key < jobs[b].key or (jobs[a].key == jobs[b].key and a < b)
 
 
-@compiled
+@inlined
 def _pull(jobs: Records, t: int) -> None:
     job = jobs[t]
     least = job.predicted

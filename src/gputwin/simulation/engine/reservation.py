@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.events import FINISH, next_time, pop, schedule
 from gputwin.simulation.engine.fit import rooms
 from gputwin.simulation.engine.index import touch
 from gputwin.simulation.engine.place import fits, place, unplace
@@ -84,17 +85,16 @@ def _next_to_end(world: World, n: int, after: float, last: int) -> tuple[int, fl
 @compiled
 def _reserve_gang(world: World, j: int, score: Any, devices: Any) -> None:
     """Reserve for a gang: free running jobs in order of believed end until all its instances fit."""
-    jobs, slots = world.queue.jobs, world.slots
-    running = world.running[: world.options[RUNNING_COUNT]].copy()
-    ends = np.empty(running.size)
-    for k in range(running.size):
-        ends[k] = jobs[running[k]].believed_end
-    order = np.argsort(ends, kind="mergesort")
+    jobs, slots, endings = world.queue.jobs, world.slots, world.endings
+    endings.count[0] = 0
+    for k in range(world.options[RUNNING_COUNT]):
+        schedule(endings, jobs[world.running[k]].believed_end, FINISH, world.running[k])
     freed = 0
-    while freed < order.size and world.options[RESERVED_COUNT] == 0:
-        end = ends[order[freed]]
-        while freed < order.size and ends[order[freed]] == end:
-            _shift(world, running[order[freed]], -1)
+    while endings.count[0] > 0 and world.options[RESERVED_COUNT] == 0:
+        end = next_time(endings)
+        while next_time(endings) == end and endings.count[0] > 0:
+            world.freed[freed] = pop(endings)[1]
+            _shift(world, world.freed[freed], -1)
             freed += 1
         if fits(world, jobs[j].shape, score) and place(world, j, score, devices):
             world.reserved_from[0] = end
@@ -105,7 +105,7 @@ def _reserve_gang(world: World, j: int, score: Any, devices: Any) -> None:
                 spot.node, spot.devices, spot.request = slot.node, slot.devices, slot.request
             unplace(world, jobs[j].first_slot, jobs[j].first_slot + size)
     for k in range(freed - 1, -1, -1):
-        _shift(world, running[order[k]], 1)
+        _shift(world, world.freed[k], 1)
 
 
 @compiled
@@ -123,11 +123,12 @@ FIELDS = 5
 
 
 @compiled
-def withhold(world: World, withheld: Floats) -> None:
+def withhold(world: World) -> None:
     """Hide on reserved nodes what the reservation will need beyond what ends there before it begins.
 
-    `withheld` has one row per reserved instance; the row of a node's first instance carries all of that node.
+    World.withheld has one row per reserved instance; the row of a node's first instance carries all of that node.
     """
+    withheld = world.withheld
     count = world.options[RESERVED_COUNT]
     for k in range(count):
         withheld[k, :] = 0.0
@@ -149,8 +150,9 @@ def withhold(world: World, withheld: Floats) -> None:
 
 
 @compiled
-def restore(world: World, withheld: Floats) -> None:
+def restore(world: World) -> None:
     """Undo `withhold`."""
+    withheld = world.withheld
     for k in range(world.options[RESERVED_COUNT]):
         if _row_of(world, k) == k:
             _hide(world, withheld[k], world.reserved[k].request, world.reserved[k].node, -1)

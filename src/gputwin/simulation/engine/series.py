@@ -22,19 +22,19 @@ class Series(NamedTuple):
     """Bins of equal width from the first submission on."""
 
     values: Floats  # [bin, column]: integrals over the bin, but fragmentation at its end
-    clock: Floats  # begin, width, time integrated up to, fragmented milli-GPU now
+    clock: Floats  # begin, width, time integrated up to, fragmented milli-GPU now; last event, job-seconds waited, run
     position: Ints  # present bin, log position up to which fragmentation is known (-1: never)
     capacity: Ints  # like Machines.free, of the empty cluster
 
 
-BEGIN, WIDTH, NOW, TOTAL = 0, 1, 2, 3
+BEGIN, WIDTH, NOW, TOTAL, LAST, WAITED, RAN = range(7)
 
 
 def make_series(begin: float, width: float, bins: int, capacity: Ints) -> Series:
     """Return empty bins."""
     return Series(
         np.zeros((bins, USED + capacity.size)),
-        np.array([begin, width, begin, 0.0]),
+        np.array([begin, width, begin, 0.0, begin, 0.0, 0.0]),
         np.array([0, -1], np.int64),
         capacity.copy(),
     )
@@ -46,6 +46,9 @@ def advance(
 ) -> None:
     """Integrate the present levels up to `now`, closing the bins passed on the way."""
     clock, position = series.clock, series.position
+    clock[WAITED] += (now - clock[LAST]) * waiting
+    clock[RAN] += (now - clock[LAST]) * running
+    clock[LAST] = now
     while position[0] < series.values.shape[0]:
         end = clock[BEGIN] + (position[0] + 1) * clock[WIDTH]
         until = min(end, now)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.compiled import compiled, inlined
 
 Records = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -72,6 +72,8 @@ SHAPE = np.dtype([
     ("first_group", np.int32), ("groups", np.int32), ("instances", np.int32),
     ("root", np.int32), ("waiting", np.int32), ("listed_at", np.int32),  # in the queue
     ("cause", np.int32),
+    ("never_fits", np.int32),  # -1: not tried yet
+    ("reach", np.int32),  # what may overtake in the present pass
     ("since", np.float64),
 ], align=True)
 
@@ -101,7 +103,7 @@ LARGEST_CPU, LARGEST_GPU, FIRST_PARAMETER = 0, 1, 2
 PLACEMENT_PARAMETER = FIRST_PARAMETER + 4
 
 
-@compiled
+@inlined
 def draw(knobs: Knobs) -> float:
     """Return a uniform number in [0, 1) (xorshift64*, Vigna 2016), the same on every machine."""
     x = knobs.random[0]
@@ -125,19 +127,19 @@ FREE_MODELS = 4
 """Where GPU models begin in Machines.free."""
 
 
-@compiled
+@inlined
 def gpu_class(requests: Records, r: int) -> int:
     """Return 0 for a share of one GPU, else the number of devices."""
     return 0 if requests[r].gpu_milli < WHOLE else requests[r].gpu_count
 
 
-@compiled
+@inlined
 def take(machines: Machines, requests: Records, r: int, n: int, devices: int) -> None:
     """Give one instance of request r the bit set `devices` of node n, and all else it asks for."""
     change(machines, requests, r, n, devices, 1)
 
 
-@compiled
+@inlined
 def give_back(machines: Machines, requests: Records, r: int, n: int, devices: int) -> None:
     """Undo `take`."""
     change(machines, requests, r, n, devices, -1)

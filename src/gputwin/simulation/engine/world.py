@@ -26,6 +26,10 @@ class World(NamedTuple):
     running: SmallInts  # jobs that run, in no order (kept for backfilling only)
     reserved: Records  # SLOT: where the instances of the first blocked job will go
     reserved_from: Floats  # [1] when
+    withheld: Floats  # scratch of the reservation, one row per reserved instance
+    endings: Events  # scratch of the reservation: running jobs by believed end
+    freed: SmallInts  # scratch of the reservation: jobs freed on trial
+    regions: Ints  # scratch of topology: room per rack or domain
     causes: Causes
     series: Series
     knobs: Knobs

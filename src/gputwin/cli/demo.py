@@ -1,0 +1,83 @@
+"""`gputwin demo`: the first steps with a trace, from raw files to a report, on generated data."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say
+from gputwin.cli.show import check_json, ingest_json, show_check, show_description, show_ingest
+
+CLUSTER = "pai2020"
+
+
+def run(
+    output: Annotated[Path, typer.Option("-o", "--output", help="Directory for raw files, trace and report.")],
+    jobs: Annotated[int, typer.Option("--jobs", help="How many jobs to generate.")] = 20_000,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Generate a PAI trace as its publisher would ship it, ingest it, check quality and load, and write a report.
+
+    Nothing is downloaded. The last line printed is the report's path.
+
+    Examples:
+
+        gputwin demo -o demo
+
+        gputwin demo -o demo --jobs 100000 --seed 7
+    """
+    from gputwin.report import write_report
+    from gputwin.simulation.cluster import open_cluster
+    from gputwin.simulation.load import check_load
+    from gputwin.traces.describe import describe
+    from gputwin.traces.ingest import ingest
+    from gputwin.traces.locate import SYNTHETIC, check_jobs
+    from gputwin.traces.synthetic import fidelity, generate, write_pai2020
+
+    check_jobs(jobs)
+    with progress(quiet or json) as step:
+        step(f"generating {jobs:,} jobs")
+        synthetic = generate("pai2020", jobs=jobs, seed=seed, instances=True)
+        step("writing the publisher's tables")
+        files = write_pai2020(synthetic, output / "raw")
+        directory = output / "trace"
+        trace = ingest(files, directory, progress=step)
+        cluster = open_cluster(CLUSTER)
+        step("comparing load with capacity")
+        check = check_load(trace, cluster)
+        step("writing the report")
+        report = write_report(
+            output / "report.html",
+            trace,
+            check=check,
+            cluster=cluster,
+            fidelity=fidelity(synthetic),
+            title=f"A synthetic PAI trace: {jobs:,} jobs",
+            generated_from=f"{SYNTHETIC}pai2020?jobs={jobs}&seed={seed}",
+        )
+        description = describe(trace)
+
+    def render() -> None:
+        say(f"1. Generated {jobs:,} jobs in the publisher's {len(files)} tables: {output / 'raw'}\n")
+        say("2. Ingested and checked for quality")
+        show_ingest(trace.meta, directory)
+        say("\n3. Described")
+        show_description(description)
+        say("\n4. Compared with the cluster's capacity")
+        show_check(cluster, check)
+        say("\n5. Report")
+        say(str(report))
+
+    data = {
+        "jobs": jobs,
+        "seed": seed,
+        "ingest": ingest_json(trace.meta, directory),
+        "description": description.to_json(),
+        "check": check_json(cluster, check),
+        "report": str(report),
+    }
+    emit(data, json, render)

@@ -1,0 +1,54 @@
+"""`gputwin report`: a trace as one HTML file for colleagues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gputwin.cli.console import Format, Json, Quiet, emit, progress, say
+
+
+def run(
+    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")],
+    output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="File to write the report to.")],
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="Also check the load against this cluster; the trace's own nodes otherwise."),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option("--title", help="Title of the report; the trace's own otherwise.")
+    ] = None,
+    format: Format = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Write a report of a trace: workload, cluster, load check, data quality, and where every number comes from.
+
+    The file needs nothing else: it opens offline, in light and dark, and prints.
+
+    Examples:
+
+        gputwin report dlrm --cluster homogeneous:200x8 -o dlrm.html
+
+        gputwin report synthetic:pai2020?jobs=100000 -o pai.html
+    """
+    from gputwin.report import fidelity_of, write_report
+    from gputwin.simulation.cluster import Cluster, open_cluster
+    from gputwin.simulation.load import check_load
+    from gputwin.traces.locate import open_trace
+
+    with progress(quiet or json) as step:
+        opened = open_trace(trace, format, step)
+        named = open_cluster(cluster) if cluster else None
+        own = None if opened.nodes.is_empty() else Cluster.from_nodes("own", opened.nodes)
+        target, check = named or own, None
+        if target is not None and not opened.tasks.is_empty():
+            step("comparing load with capacity")
+            check = check_load(opened, target)
+        step("writing the report")
+        fidelity = fidelity_of(opened)
+        path = write_report(output, opened, check=check, cluster=named, fidelity=fidelity, title=title)
+
+    emit({"report": str(path), "bytes": path.stat().st_size}, json, lambda: say(str(path)))

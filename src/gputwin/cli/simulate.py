@@ -1,0 +1,122 @@
+"""`gputwin simulate`: one scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+
+
+def run(
+    trace: Annotated[str, typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw file.")],
+    cluster: Annotated[
+        str | None,
+        typer.Option("--cluster", help="YAML spec, node file, or a built-in; the trace's own nodes when not given."),
+    ] = None,
+    order: Annotated[str, typer.Option("--order", help="Who goes next; NAME or NAME:parameter=value.")] = "fifo",
+    placement: Annotated[str, typer.Option("--placement", help="Where it goes.")] = "first-fit",
+    backfill: Annotated[str, typer.Option("--backfill", help="Who may overtake.")] = "strict",
+    share: Annotated[
+        str, typer.Option("--share", help="GPU shares: fraction, or exclusive (rounded up).")
+    ] = "fraction",
+    predict: Annotated[str, typer.Option("--predict", help="Durations believed: oracle, or requested.")] = "oracle",
+    policies: Annotated[
+        list[Path] | None, typer.Option("--policies", help="Python file with policies of your own; repeatable.")
+    ] = None,
+    resolution: Annotated[str | None, typer.Option("--resolution", help="Step of the series, as in 5m.")] = None,
+    sla: Annotated[str | None, typer.Option("--sla", help="Count jobs that wait longer, as in 10m.")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory to save the run in.")] = None,
+    format: Format = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Run a trace's jobs on a cluster under one set of rules.
+
+    Examples:
+
+        gputwin simulate synthetic:pai2020?jobs=100000 --cluster pai2020 --order sjf --backfill greedy -o run
+
+        gputwin simulate philly.csv --cluster homogeneous:300x8 --backfill easy --json
+
+        gputwin simulate trace --placement mine --policies my_policy.py
+    """
+    from gputwin.core.units import parse_duration
+    from gputwin.simulation.policy import load_policies, parse_policy
+    from gputwin.simulation.scenario import simulate
+    from gputwin.traces.locate import open_trace
+
+    for path in policies or ():
+        load_policies(path)
+    order_name, order_parameters = parse_policy(order)
+    placement_name, placement_parameters = parse_policy(placement)
+    with progress(quiet or json) as step:
+        opened = open_trace(trace, format, step)
+        step("simulating (the first run ever compiles the engine: about a minute)")
+        result = simulate(
+            opened,
+            cluster,
+            order=order_name,
+            backfill=backfill,
+            placement=placement_name,
+            share=share,
+            predict=predict,
+            seed=seed,
+            order_parameters=order_parameters,
+            placement_parameters=placement_parameters,
+            bin_seconds=None if resolution is None else parse_duration(resolution),
+            sla_wait_seconds=None if sla is None else parse_duration(sla),
+        )
+        if output is not None:
+            step("saving the run")
+            result.save(output)
+    data = {**result.summary, "manifest": result.manifest, "run_directory": None if output is None else str(output)}
+    emit(data, json, lambda: _render(result, output))
+
+
+def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def]
+    from gputwin.core.units import format_duration
+
+    s, m = result.summary, result.manifest
+    rules = m["scheduler"]
+    say(
+        f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): order {rules['order']}, "
+        f"backfill {rules['backfill']}, placement {rules['placement']}"
+    )
+    rows = []
+    for name in ("wait_seconds", "jct_seconds"):
+        if s[name]:
+            rows.append(
+                [name.removesuffix("_seconds"), *(format_duration(s[name][k]) for k in ("mean", "p50", "p95", "p99"))]
+            )
+    if s["bounded_slowdown"]:
+        rows.append(["bounded slowdown", *(f"{s['bounded_slowdown'][k]:.2f}" for k in ("mean", "p50", "p95", "p99"))])
+    table("Jobs", ["what", "mean", "p50", "p95", "p99"], rows)
+    figures = [["outcomes", ", ".join(f"{k} {v:,}" for k, v in s["outcomes"].items())]]
+    figures += [["makespan", format_duration(s["makespan_seconds"])]]
+    figures += [[f"allocation of {k}", f"{v:.1%}"] for k, v in s["allocation"].items()]
+    figures += [["GPU fragmentation", f"{s['fragmentation']:.1%}"]]
+    for key, label in (
+        ("jain_fairness", "Jain's fairness"),
+        ("load_balance", "load balance"),
+        ("throughput_jobs_per_hour", "jobs per hour"),
+    ):
+        if s[key] is not None:
+            figures.append([label, f"{s[key]:,.3f}"])
+    if s["sla_violations"] is not None:
+        figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
+    table("Cluster", ["what", "value"], figures)
+    causes = s["wait_causes_seconds"] or {}
+    total = sum(causes.values())
+    if total > 0:
+        rows = [
+            [k.replace("_", " "), format_duration(v / s["jobs"]), f"{v / total:.1%}"] for k, v in causes.items() if v
+        ]
+        table("Why jobs waited", ["cause", "mean per job", "share"], sorted(rows, key=lambda r: -float(r[2][:-1])))
+    for why, count in s["tasks_left_out"].items():
+        say(f"{count:,} tasks not simulated: {why}")
+    if output is not None:
+        say(f"run: {output}")

@@ -1,0 +1,114 @@
+"""What a report is made of: sections, and the parts a section can have. Texts are plain; rendering escapes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+
+def number(value: float | None) -> str:
+    """Return a number at the precision it is read with; "–" for none."""
+    if value is None:
+        return "–"
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
+
+
+class Kind(StrEnum):
+    """What a column holds, which is how it is set."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    CODE = "code"
+
+
+class Tone(StrEnum):
+    """How a statement is meant."""
+
+    NEUTRAL = "neutral"
+    GOOD = "good"
+    WARNING = "warning"
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Statement:
+    """The sentence a section exists for, set apart from the rest."""
+
+    text: str
+    tone: Tone = Tone.NEUTRAL
+
+
+@dataclass(frozen=True)
+class Card:
+    """One key figure: what, how much, and what to know about it."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Cards:
+    """Key figures side by side."""
+
+    cards: tuple[Card, ...]
+
+
+@dataclass(frozen=True)
+class TablePart:
+    """A table: columns (name → what they hold) and cells as they are to be read."""
+
+    title: str
+    columns: dict[str, Kind]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class FigurePart:
+    """A figure, what it shows in words and numbers, and the data behind it for download."""
+
+    id: str
+    title: str
+    figure: Figure
+    caption: str
+    data: pl.DataFrame
+    half: bool = False
+    """Two halves stand side by side where there is room."""
+
+
+@dataclass(frozen=True)
+class Bullets:
+    """A list of sentences."""
+
+    items: tuple[str, ...]
+
+
+Part = Prose | Statement | Cards | TablePart | FigurePart | Bullets
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section of the report. `notes` say how its numbers were made; the method section gathers them."""
+
+    id: str
+    title: str
+    parts: tuple[Part, ...]
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def figures(self) -> tuple[FigurePart, ...]:
+        """Return the section's figures."""
+        return tuple(part for part in self.parts if isinstance(part, FigurePart))

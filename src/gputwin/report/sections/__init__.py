@@ -1,0 +1,34 @@
+"""The sections of a report, in order: each a function from the subject to a section, or None where nothing is known.
+
+A new section is one file here and one line in `SECTIONS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gputwin.report.page import Section
+from gputwin.report.sections.cluster import cluster
+from gputwin.report.sections.fidelity import fidelity
+from gputwin.report.sections.load import load
+from gputwin.report.sections.manifest import manifest
+from gputwin.report.sections.overview import overview
+from gputwin.report.sections.quality import quality
+from gputwin.report.sections.requests import requests
+from gputwin.report.sections.series import series
+from gputwin.report.sections.workload import workload
+from gputwin.report.subject import Subject
+
+SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
+    overview,
+    workload,
+    requests,
+    series,
+    cluster,
+    load,
+    quality,
+    fidelity,
+)
+APPENDIX: tuple[Callable[[Subject], Section | None], ...] = (manifest,)
+
+__all__ = ["APPENDIX", "SECTIONS"]

@@ -1,0 +1,129 @@
+"""Whether the trace fits the cluster: offered load over time against capacity, and tasks that never can run."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gputwin.core.units import format_duration
+from gputwin.report import figures
+from gputwin.report.page import FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.subject import Subject
+from gputwin.simulation.load import ANY, Load, LoadCheck
+
+_MOST_CURVES = 8
+_MOST_ROWS = 40
+_NAMES = {"gpu_milli": "GPU", "cpu_milli": "CPU", "memory_mib": "memory", "disk_mib": "disk", "rdma_percent": "RDMA"}
+_UNITS = {
+    "gpu_milli": (1000, "GPUs"),
+    "cpu_milli": (1000, "cores"),
+    "memory_mib": (1024, "GiB"),
+    "disk_mib": (1024, "GiB"),
+    "rdma_percent": (100, "RNICs"),
+}
+_NOTES = (
+    "Offered load is what the tasks would occupy if each started on arrival and ran as long as it did; a task alive at "
+    "the end occupies its share until then. Above 1, a queue forms whatever the scheduler does.",
+    "The load of a set of GPU models counts the tasks that may run on no other model. Curves are means over 400 bins "
+    "between the first and the last arrival; mean and 95th percentile are over those bins, the peak is instantaneous.",
+    "A task can never be placed if the empty cluster could not hold it.",
+)
+
+
+def load(subject: Subject) -> Section | None:
+    """Return the load check; None where none was made."""
+    check = subject.check
+    if check is None:
+        return None
+    parts: list[Part] = [Statement(check.verdict, _tone(check))]
+    whole = [x for x in check.loads if x.models == ANY]
+    bound = sorted((x for x in check.loads if x.models != ANY), key=lambda x: -x.mean)
+    parts += _curves(subject, check, "load", "Offered load of the whole cluster", whole)
+    parts += _curves(subject, check, "load-by-model", "Offered load bound to GPU models", bound)
+    if check.loads:
+        parts.append(_table([*whole, *bound]))
+    if not check.never_fit.is_empty():
+        parts.append(_never(check))
+    return Section("load", "Load check", tuple(parts), _NOTES)
+
+
+def _tone(check: LoadCheck) -> Tone:
+    if any(x.mean >= 1 or x.time_above_capacity > 0 for x in check.loads) or not check.never_fit.is_empty():
+        return Tone.WARNING
+    return Tone.GOOD if check.loads else Tone.NEUTRAL
+
+
+def _curves(subject: Subject, check: LoadCheck, id_: str, title: str, loads: list[Load]) -> list[Part]:
+    loads = loads[:_MOST_CURVES]
+    if not loads:
+        return []
+    labels = pl.DataFrame(
+        [(x.resource, x.models, _label(x)) for x in loads],
+        schema={"resource": pl.String, "models": pl.String, "label": pl.String},
+        orient="row",
+    )
+    timeline = subject.timeline.until(float(check.series["time"].max()))  # type: ignore[arg-type]
+    frame = check.series.join(labels, on=["resource", "models"], maintain_order="left").select(
+        "time", timeline.shown(pl.col("time")).alias("at"), "resource", "models", "label", "load"
+    )
+    top = max(loads, key=lambda x: x.mean)
+    caption = (
+        f"The most loaded is {_label(top)}: {top.mean:.1%} of {_capacity(top)} on average, 95th percentile "
+        f"{top.p95:.1%}, peak {top.peak:.1%}, {_above(top)}."
+    )
+    highest = max(loads, key=lambda x: x.peak)
+    if highest is not top:
+        caption += f" The highest peak is {_label(highest)}: {highest.peak:.1%}, {_above(highest)}."
+    caption += f" Means over bins of {format_duration(_bin_width(frame))}."
+    figure = figures.load_over_time(frame, timeline.axis, labels["label"].to_list())
+    return [FigurePart(id_, title, figure, caption, frame)]
+
+
+def _above(x: Load) -> str:
+    return (
+        f"above capacity {x.time_above_capacity:.1%} of the time" if x.time_above_capacity else "never above capacity"
+    )
+
+
+def _bin_width(frame: pl.DataFrame) -> float | None:
+    times = frame["time"].unique().sort()
+    return float(times[1] - times[0]) if times.len() > 1 else None
+
+
+def _label(x: Load) -> str:
+    name = _NAMES.get(x.resource, x.resource)
+    return name if x.models == ANY else f"{name} {x.models}"
+
+
+def _capacity(x: Load) -> str:
+    size, unit = _UNITS.get(x.resource, (1, x.resource))
+    return f"{x.capacity / size:,.0f} {unit}"
+
+
+def _table(loads: list[Load]) -> TablePart:
+    rows = [
+        (
+            _NAMES.get(x.resource, x.resource),
+            x.models,
+            _capacity(x),
+            *(f"{share:.1%}" for share in (x.mean, x.p95, x.peak, x.time_above_capacity)),
+        )
+        for x in loads[:_MOST_ROWS]
+    ]
+    kinds = {"resource": Kind.TEXT, "GPU models": Kind.TEXT} | dict.fromkeys(
+        ("capacity", "mean", "p95", "peak", "time above capacity"), Kind.NUMBER
+    )
+    left = len(loads) - len(rows)
+    note = f"{left:,} sets of GPU models with less load are not listed." if left else ""
+    return TablePart("Offered load as a share of capacity", kinds, tuple(rows), note)
+
+
+def _never(check: LoadCheck) -> TablePart:
+    reasons = check.never_fit_by_reason()
+    rows = [
+        (f"{r['tasks']:,}", f"{r['tasks'] / check.tasks:.2%}", r["reason"], r["example_job"])
+        for r in reasons.head(_MOST_ROWS).to_dicts()
+    ]
+    kinds = {"tasks": Kind.NUMBER, "of all": Kind.NUMBER, "why": Kind.TEXT, "for example": Kind.CODE}
+    left = reasons.height - len(rows)
+    note = f"{left:,} further reasons are not listed." if left else ""
+    return TablePart("Tasks that can never be placed", kinds, tuple(rows), note)

@@ -1,0 +1,17 @@
+"""How the numbers were made, gathered from the sections that show them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gputwin.report.page import Bullets, Section
+
+
+def method(sections: Iterable[Section]) -> Section:
+    """Return the method notes of the sections, each note once."""
+    notes = dict.fromkeys(note for section in sections for note in section.notes)
+    closing = (
+        "Figures show aggregates, never single tasks; the button under each downloads exactly the data it is drawn "
+        "from. Nothing was sampled: every aggregate is over all rows of the trace.",
+    )
+    return Section("method", "Method notes", (Bullets((*notes, *closing)),))

@@ -1,0 +1,55 @@
+"""From a trace to its report: the sections that apply, in one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import polars as pl
+
+from gputwin.core.errors import UserError
+from gputwin.report.html import render
+from gputwin.report.page import Section
+from gputwin.report.sections import APPENDIX, SECTIONS
+from gputwin.report.sections.method import method
+from gputwin.report.subject import Subject
+from gputwin.simulation.cluster import Cluster
+from gputwin.simulation.load import LoadCheck
+from gputwin.traces.atomic import atomic_file
+from gputwin.traces.dataset import Trace
+
+
+def write_report(
+    path: Path,
+    trace: Trace,
+    *,
+    check: LoadCheck | None = None,
+    cluster: Cluster | None = None,
+    fidelity: pl.DataFrame | None = None,
+    title: str | None = None,
+    generated_from: str | None = None,
+    extra: Sequence[Section] = (),
+) -> Path:
+    """Write the trace's report to `path`, all or nothing, and return the path.
+
+    `check` is the load check against `cluster` (the trace's own nodes where none is given), `generated_from` the
+    `synthetic:…` name of a trace that was read back from generated files. `extra` sections follow the report's own.
+    The same trace gives the same bytes.
+    """
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise UserError(f"'{path}' would not open as a report; name a file that ends in .html")
+    subject = Subject.of(
+        trace, check=check, cluster=cluster, fidelity=fidelity, title=title, generated_from=generated_from
+    )
+    page = render(subject.title, sections_of(subject, extra))
+    with atomic_file(path) as fresh:
+        fresh.write_bytes(page)
+    return path
+
+
+def sections_of(subject: Subject, extra: Sequence[Section] = ()) -> tuple[Section, ...]:
+    """Return the sections that apply to the subject, in the report's order, method notes and manifest last."""
+    body = [section for build in SECTIONS if (section := build(subject)) is not None]
+    appendix = [section for build in APPENDIX if (section := build(subject)) is not None]
+    body += extra
+    return (*body, method([*body, *appendix]), *appendix)

@@ -1,0 +1,165 @@
+"""SimulationResult: what became of every job, the cluster over time, a summary, and how it was made."""
+
+from __future__ import annotations
+
+import json
+import platform
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gputwin.core.errors import InputError
+from gputwin.simulation.engine.attribution import CAUSE_NAMES
+from gputwin.simulation.engine.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
+from gputwin.simulation.engine.state import WHOLE
+from gputwin.simulation.engine.world import ATTRIBUTE
+from gputwin.simulation.metrics import summarise
+from gputwin.simulation.simulate import Run
+from gputwin.traces.atomic import atomic_directory
+
+RUN_FILE = "run.json"
+OUTCOMES = ("waiting", "running", "finished", "never_fits", "lost")
+_FRAMES = ("jobs", "series", "placements", "nodes")
+_RESOURCES = ("cpu", "memory", "disk", "rdma")
+
+
+@dataclass(frozen=True)
+class SimulationResult:
+    """One run. `jobs` in order of submission; `placements` one row per instance that was placed."""
+
+    jobs: pl.DataFrame
+    series: pl.DataFrame
+    placements: pl.DataFrame
+    nodes: pl.DataFrame
+    summary: dict[str, Any]
+    manifest: dict[str, Any]
+
+    def save(self, path: Path) -> Path:
+        """Write the run to the directory `path`, all or nothing."""
+        with atomic_directory(path, marker=RUN_FILE) as folder:
+            for name in _FRAMES:
+                getattr(self, name).write_parquet(folder / f"{name}.parquet", compression_level=1)
+            text = json.dumps({"summary": self.summary, "manifest": self.manifest}, indent=1, ensure_ascii=False)
+            (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+        return path
+
+    @classmethod
+    def open(cls, path: Path) -> SimulationResult:
+        """Return the run saved in the directory `path`."""
+        try:
+            data = json.loads((path / RUN_FILE).read_text(encoding="utf-8"))
+            frames = {name: pl.read_parquet(path / f"{name}.parquet") for name in _FRAMES}
+            return cls(**frames, summary=data["summary"], manifest=data["manifest"])
+        except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
+            raise InputError(
+                f"not a saved run ({error})", file=path, remedy="make one with: gputwin simulate -o DIR"
+            ) from None
+
+
+def result_of(run: Run, *, fingerprint: str = "", sla_wait_seconds: float | None = None) -> SimulationResult:
+    """Return frames, summary and manifest of a finished run."""
+    jobs = _jobs(run)
+    series = _series(run)
+    placements = _placements(run)
+    nodes = run.cluster.nodes()
+    clock = run.world.series.clock
+    summary = summarise(
+        jobs, series, placements, nodes,
+        job_seconds_waited=float(clock[WAITED]), job_seconds_run=float(clock[RAN]), sla_wait_seconds=sla_wait_seconds,
+    )
+    summary["tasks_left_out"] = run.workload.left_out
+    return SimulationResult(jobs, series, placements, nodes, summary, _manifest(run, fingerprint))
+
+
+def _jobs(run: Run) -> pl.DataFrame:
+    records, workload = run.world.queue.jobs, run.workload
+    instances = workload.shapes["instances"][records["shape"]]
+    frame = pl.DataFrame({
+        "job_id": workload.job_ids,
+        "tenant": pl.Series(workload.tenants).gather(records["tenant"]),
+        "outcome": pl.Series(OUTCOMES).gather(records["outcome"]),
+        "submit_time": records["submit"],
+        "start_time": records["start"],
+        "end_time": records["end"],
+        "duration_seconds": records["duration"],
+        "predicted_seconds": records["predicted"],
+        "instances": instances.astype(np.int32),
+        "gpu_milli": records["gpu_milli"].astype(np.int64),
+        "shape": records["shape"],
+    }).with_columns(pl.col("start_time", "end_time").fill_nan(None))
+    wait = pl.col("start_time") - pl.col("submit_time")
+    jct = pl.col("end_time") - pl.col("submit_time")
+    frame = frame.with_columns(
+        wait.alias("wait_seconds"),
+        jct.alias("jct_seconds"),
+        (jct / pl.col("duration_seconds")).fill_nan(None).alias("slowdown"),
+        (jct / pl.max_horizontal(pl.col("duration_seconds"), 10.0)).clip(1.0).alias("bounded_slowdown"),
+    )
+    if run.world.options[ATTRIBUTE]:
+        share = run.world.causes.share
+        started = ~np.isnan(records["start"])
+        frame = frame.with_columns(
+            pl.Series(f"wait_{name}_seconds", np.where(started, share[:, c], 0.0)) for c, name in enumerate(CAUSE_NAMES)
+        )
+    return frame
+
+
+def _series(run: Run) -> pl.DataFrame:
+    """Return time-weighted means per bin; allocation as a share of capacity."""
+    series, models = run.world.series, run.workload.models
+    values, width = series.values, run.bin_seconds
+    capacity = series.capacity
+    columns: dict[str, Any] = {
+        "time": series.clock[0] + width * np.arange(values.shape[0]),
+        "waiting_jobs": values[:, WAITING_JOBS] / width,
+        "running_jobs": values[:, RUNNING_JOBS] / width,
+    }
+    for k, name in enumerate(_RESOURCES):
+        if np.all(run.world.machines.nodes[name] < 1 << 40):
+            columns[f"{name}_allocation"] = values[:, USED + k] / width / max(capacity[k], 1)
+    gpu = values[:, USED + 4 :] / width
+    total = max(capacity[4:].sum(), 1)
+    columns["gpu_allocation"] = gpu.sum(axis=1) / total
+    for m, model in enumerate(models):
+        if capacity[4 + m]:
+            columns[f"gpu_allocation_{model or 'unnamed'}"] = gpu[:, m] / capacity[4 + m]
+    columns["gpu_fragmentation"] = values[:, FRAGMENTED] / total
+    return pl.DataFrame(columns)
+
+
+def _placements(run: Run) -> pl.DataFrame:
+    """Return job row, node row, bit set of devices and the share of each for every placed instance."""
+    slots = run.world.slots
+    instances = run.workload.shapes["instances"][run.workload.jobs["shape"]]
+    placed = slots["node"] >= 0
+    requests = run.workload.requests[slots["request"][placed]]
+    return pl.DataFrame({
+        "job": np.repeat(np.arange(instances.size, dtype=np.uint32), instances)[placed],
+        "node": slots["node"][placed].astype(np.uint32),
+        "devices": slots["devices"][placed],
+        "gpu_count": requests["gpu_count"].astype(np.int32),
+        "gpu_milli": requests["gpu_milli"].astype(np.int32),
+        "cpu_milli": requests["cpu"],
+        "memory_mib": requests["memory"],
+    })
+
+
+def _manifest(run: Run, fingerprint: str) -> dict[str, Any]:
+    return {
+        "trace_fingerprint": fingerprint,
+        "cluster": run.cluster.name,
+        "nodes": run.cluster.node_count,
+        "gpus": run.cluster.gpu_count,
+        "scheduler": asdict(run.scheduler),
+        "seed": run.seed,
+        "bin_seconds": run.bin_seconds,
+        "gpu_whole_milli": WHOLE,
+        "versions": {
+            "python": platform.python_version(),
+            **{name: version(name) for name in ("gputwin", "numba", "numpy", "polars")},
+        },
+    }

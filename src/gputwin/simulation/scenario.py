@@ -1,0 +1,42 @@
+"""simulate(): one call from a trace and a cluster to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gputwin.simulation.cluster import Cluster, open_cluster
+from gputwin.simulation.result import SimulationResult, result_of
+from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.workload import workload_of
+from gputwin.traces.dataset import Trace
+from gputwin.traces.locate import open_trace
+
+
+def simulate(
+    trace: Trace | str,
+    cluster: Cluster | str | None = None,
+    *,
+    order: str = "fifo",
+    backfill: str = "strict",
+    placement: str = "first-fit",
+    share: str = "fraction",
+    predict: str = "oracle",
+    seed: int = 0,
+    bin_seconds: float | None = None,
+    order_parameters: Mapping[str, float] | None = None,
+    placement_parameters: Mapping[str, float] | None = None,
+    sla_wait_seconds: float | None = None,
+) -> SimulationResult:
+    """Return what would have happened to the trace's jobs on this cluster under these rules.
+
+    Without a cluster the trace's own nodes are used.
+    """
+    opened = open_trace(trace) if isinstance(trace, str) else trace
+    if cluster is None:
+        cluster = Cluster.from_nodes(opened.meta.source, opened.nodes)
+    elif isinstance(cluster, str):
+        cluster = open_cluster(cluster)
+    workload = workload_of(opened, cluster_models(cluster), share=share, predict=predict)
+    scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {})
+    outcome = run(workload, cluster, scheduler, seed=seed, bin_seconds=bin_seconds)
+    return result_of(outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds)

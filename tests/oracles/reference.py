@@ -1,0 +1,518 @@
+"""A plain simulator of the engine's rules: no index, no queue tree, no compiled code; slow, and meant to be believed.
+
+At each instant: jobs end, jobs that outlived their prediction are believed to run as long again, all arrivals join the
+queue, then one scheduling pass. Everything is found by looking at everything: nodes are copied to try something out,
+the queue is sorted anew, and free amounts are kept per device.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+
+WHOLE = 1000
+PLENTY = 1 << 40
+AMOUNTS = ("cpu", "memory", "disk", "rdma")
+NOBODY = frozenset[str]()
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What one instance asks for; `milli` and `gpu_memory` are of each of its GPUs."""
+
+    gpus: int = 0
+    milli: int = WHOLE
+    cpu: int = 0
+    memory: int = 0
+    disk: int = 0
+    rdma: int = 0
+    gpu_memory: int = 0
+    models: frozenset[str] = NOBODY
+    """Where it may run; none named: anywhere."""
+    limit: int | None = None
+    """Instances of `application` allowed on a node."""
+    application: str | None = None
+
+    @property
+    def gpu_class(self) -> int:
+        return 0 if self.milli < WHOLE else self.gpus
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job: groups of identical instances that start together, or not at all."""
+
+    submit: float
+    duration: float
+    groups: tuple[tuple[Ask, int], ...]
+    predicted: float
+    priority: float = 0.0
+
+
+@dataclass(frozen=True)
+class Node:
+    """A machine's capacity; None: not modelled, never short."""
+
+    gpus: int
+    model: str | None = None
+    cpu: int | None = None
+    memory: int | None = None
+    disk: int | None = None
+    rdma: int | None = None
+    gpu_memory: int | None = None
+    rack: str | None = None
+    domain: str | None = None
+
+
+@dataclass(frozen=True)
+class Spot:
+    """Where one instance runs."""
+
+    node: int
+    devices: tuple[int, ...]
+    ask: Ask
+
+
+@dataclass
+class Outcome:
+    """What became of a job; `waited` splits its wait by cause."""
+
+    fate: str = "waits"
+    start: float = math.nan
+    spots: tuple[Spot, ...] = ()
+    waited: Counter[str] = field(default_factory=Counter)
+
+
+class Machine:
+    """What is free on one node."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.free = {a: PLENTY if getattr(node, a) is None else getattr(node, a) for a in AMOUNTS}
+        self.share = [WHOLE] * node.gpus
+        self.gpu_memory = [PLENTY if node.gpu_memory is None else node.gpu_memory] * node.gpus
+        self.applications: Counter[str | None] = Counter()
+        self.classes: Counter[int] = Counter()
+
+    def copy(self) -> Machine:
+        other = Machine.__new__(Machine)
+        other.node = self.node
+        other.free, other.share, other.gpu_memory = dict(self.free), list(self.share), list(self.gpu_memory)
+        other.applications, other.classes = Counter(self.applications), Counter(self.classes)
+        return other
+
+    @property
+    def gpu_free(self) -> int:
+        return sum(self.share)
+
+    def device_fits(self, ask: Ask, d: int) -> bool:
+        return self.share[d] >= ask.milli and self.gpu_memory[d] >= ask.gpu_memory
+
+    def fitting(self, ask: Ask) -> list[int]:
+        return [d for d in range(self.node.gpus) if self.device_fits(ask, d)]
+
+    def allows(self, ask: Ask) -> bool:
+        return ask.gpus == 0 or not ask.models or not self.node.model or self.node.model in ask.models
+
+    def holds(self, ask: Ask, *, ignoring: Sequence[str] = ()) -> bool:
+        """Return whether one more instance fits, whatever the amounts in `ignoring` (and 'limit')."""
+        return (
+            self.allows(ask)
+            and len(self.fitting(ask)) >= ask.gpus
+            and all(self.free[a] >= getattr(ask, a) for a in AMOUNTS if a not in ignoring and getattr(ask, a) > 0)
+            and (ask.limit is None or "limit" in ignoring or self.applications[ask.application] < ask.limit)
+        )
+
+    def take(self, ask: Ask, devices: Sequence[int], sign: int = 1) -> None:
+        for amount in AMOUNTS:
+            self.free[amount] -= sign * getattr(ask, amount)
+        for d in devices:
+            self.share[d] -= sign * ask.milli
+            self.gpu_memory[d] -= sign * ask.gpu_memory
+        if ask.limit is not None:
+            self.applications[ask.application] += sign
+        if ask.gpus > 0:
+            self.classes[ask.gpu_class] += sign
+
+    def room(self, ask: Ask, most: int, *, ignoring: Sequence[str] = ()) -> int:
+        """Return how many instances fit, at most `most`: one after the other on the devices that can give most shares."""
+        trial, count = self.copy(), 0
+        while count < most and trial.holds(ask, ignoring=ignoring):
+            shares = sorted(trial.fitting(ask), key=lambda d: -_shares(trial, ask, d))
+            trial.take(ask, shares[: ask.gpus])
+            count += 1
+        return count
+
+
+def _shares(machine: Machine, ask: Ask, d: int) -> int:
+    by_memory = machine.gpu_memory[d] // ask.gpu_memory if ask.gpu_memory else PLENTY
+    return min(machine.share[d] // ask.milli, by_memory)
+
+
+# --- Who goes next: the lowest first, ties by submission. ---
+
+ORDERS: dict[str, Callable[[Job], float]] = {
+    "fifo": lambda job: job.submit,
+    "sjf": lambda job: job.predicted,
+    "srtf": lambda job: job.predicted,  # nobody has run yet who waits
+    "las": lambda job: 0.0,
+    "gpu-time": lambda job: job.predicted * max(sum(a.gpus * a.milli * k for a, k in job.groups if a.gpus), 1) / 1000.0,
+    "priority": lambda job: 0.001 * job.submit - job.priority,
+}
+
+# --- Where it goes: the highest score first, ties to the first node. ---
+
+
+class Fleet:
+    """What scores may look at besides the machine: the largest node, and the typical workload."""
+
+    def __init__(self, nodes: Sequence[Node], jobs: Sequence[Job]) -> None:
+        self.cpu = max(max(PLENTY if n.cpu is None else n.cpu for n in nodes), 1)
+        self.gpu = max(max(n.gpus for n in nodes) * WHOLE, 1)
+        self.typical = typical_kinds(jobs)
+
+
+def typical_kinds(jobs: Sequence[Job]) -> list[tuple[int, int, int, float]]:
+    """Return (CPU, share, GPUs, popularity) of the most frequent kinds of instances, until they cover 95 % of all."""
+    counts: Counter[tuple[int, int, int]] = Counter()
+    for job in jobs:
+        for ask, size in job.groups:
+            counts[ask.cpu, ask.milli if ask.gpus else 0, ask.gpus] += size
+    kinds = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)
+    kept, covered = [], 0
+    for kind, count in kinds:
+        kept.append((kind, count))
+        covered += count
+        if covered >= 0.95 * counts.total():
+            break
+    return [(*kind, count / covered) for kind, count in kept]
+
+
+def fragmentation(machine: Machine, fleet: Fleet) -> float:
+    """Return the idle milli-GPU that the typical workload could not use (Weng et al., ATC'23, section 3)."""
+    total = 0.0
+    for cpu, milli, gpus, popularity in fleet.typical:
+        usable = [share for share in machine.share if share >= milli]
+        served = gpus > 0 and machine.free["cpu"] >= cpu and len(usable) >= gpus
+        total += popularity * (machine.gpu_free - sum(usable) if served else machine.gpu_free)
+    return total
+
+
+def fullest(machine: Machine, ask: Ask, fleet: Fleet) -> tuple[int, ...]:
+    return tuple(sorted(sorted(machine.fitting(ask), key=lambda d: machine.share[d])[: ask.gpus]))
+
+
+def emptiest(machine: Machine, ask: Ask, fleet: Fleet) -> tuple[int, ...]:
+    return tuple(sorted(sorted(machine.fitting(ask), key=lambda d: -machine.share[d])[: ask.gpus]))
+
+
+def first_fit(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    return 0.0
+
+
+def best_fit(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    cpu = (machine.free["cpu"] - ask.cpu) / fleet.cpu
+    gpu = (machine.gpu_free - ask.gpus * ask.milli) / fleet.gpu
+    return int(100.0 * (1.0 - 0.5 * cpu - 0.5 * gpu))
+
+
+def worst_fit(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    return machine.gpu_free / fleet.gpu + 1e-6 * machine.free["cpu"] / fleet.cpu
+
+
+def load_balance(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    cpu = (machine.free["cpu"] - ask.cpu) / max(PLENTY if machine.node.cpu is None else machine.node.cpu, 1)
+    if machine.node.gpus == 0:
+        return cpu
+    return 0.5 * cpu + 0.5 * ((machine.gpu_free - ask.gpus * ask.milli) / (1000.0 * machine.node.gpus))
+
+
+def dot_product(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    cpu = machine.free["cpu"] / fleet.cpu * (ask.cpu / fleet.cpu)
+    gpu = machine.gpu_free / fleet.gpu * (ask.gpus * ask.milli / fleet.gpu)
+    return int(100.0 * (1.0 - (cpu + gpu) / 2.0))
+
+
+def gpu_packing(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    if ask.gpus == 0:
+        return 0.0
+    if all(share == WHOLE for share in machine.share):
+        return max(33 - machine.node.gpus, machine.node.gpus)
+    in_use = sorted(machine.share[d] for d in machine.fitting(ask) if machine.share[d] < WHOLE)[: ask.gpus]
+    if len(in_use) < ask.gpus:
+        return max(50 - (ask.gpus - len(in_use)), 33)
+    return max(100 - sum(share * 100 // WHOLE for share in in_use) // 10, 50)
+
+
+def gpu_clustering(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    if ask.gpus == 0:
+        return 0.0
+    points = 25 * (fleet.gpu - machine.gpu_free) // fleet.gpu
+    alike = machine.classes[ask.gpu_class] > 0
+    others = any(count > 0 for kind, count in machine.classes.items() if kind != ask.gpu_class)
+    if alike:
+        return points + (50 if others else 75)
+    return points if others else points + 25
+
+
+def fgd(machine: Machine, ask: Ask, fleet: Fleet) -> tuple[int, tuple[int, ...]]:
+    """Return the most points the node can get and the devices that get them."""
+    choices = [(d,) for d in machine.fitting(ask)] if ask.gpus == 1 else [fullest(machine, ask, fleet)]
+    before, scored = fragmentation(machine, fleet), []
+    for devices in choices:
+        trial = machine.copy()
+        trial.take(ask, devices)
+        scored.append((int(100.0 / (1.0 + math.exp(-(before - fragmentation(trial, fleet)) / 1000.0))), devices))
+    return max(scored, key=lambda choice: choice[0])
+
+
+def fgd_score(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    return fgd(machine, ask, fleet)[0]
+
+
+def fgd_devices(machine: Machine, ask: Ask, fleet: Fleet) -> tuple[int, ...]:
+    return fullest(machine, ask, fleet) if ask.milli == WHOLE else fgd(machine, ask, fleet)[1]
+
+
+Score = Callable[[Machine, Ask, Fleet], float]
+Devices = Callable[[Machine, Ask, Fleet], tuple[int, ...]]
+PLACEMENTS: dict[str, tuple[Score, Devices, str]] = {
+    "first-fit": (first_fit, fullest, "score"),
+    "best-fit": (best_fit, fullest, "score"),
+    "worst-fit": (worst_fit, emptiest, "score"),
+    "load-balance": (load_balance, emptiest, "score"),
+    "dot-product": (dot_product, fullest, "score"),
+    "gpu-packing": (gpu_packing, fullest, "score"),
+    "gpu-clustering": (gpu_clustering, fullest, "score"),
+    "fgd": (fgd_score, fgd_devices, "score"),
+    "consolidate": (best_fit, fullest, "consolidate"),
+    "topology": (best_fit, fullest, "topology"),
+}
+
+
+class Placer:
+    """Finds nodes and devices for the instances of a job."""
+
+    def __init__(self, placement: str, fleet: Fleet) -> None:
+        self.score, self.devices, self.gang = PLACEMENTS[placement]
+        self.fleet = fleet
+
+    def place(self, machines: Sequence[Machine], job: Job) -> tuple[Spot, ...] | None:
+        """Return where all instances would go, or None if one finds no place; the machines stay as they are."""
+        trial = [m.copy() for m in machines]
+        spots: list[Spot] = []
+        for ask, size in job.groups:
+            if size == 1 or self.gang == "score":
+                placed = all(self._put(trial, ask, self._best(trial, ask), spots) for _ in range(size))
+            else:
+                placed = self._put_close(trial, ask, size, spots)
+            if not placed:
+                return None
+        return tuple(spots)
+
+    def _put(self, machines: Sequence[Machine], ask: Ask, n: int | None, spots: list[Spot]) -> bool:
+        if n is None or not machines[n].holds(ask):
+            return False
+        devices = self.devices(machines[n], ask, self.fleet) if ask.gpus else ()
+        machines[n].take(ask, devices)
+        spots.append(Spot(n, devices, ask))
+        return True
+
+    def _best(self, machines: Sequence[Machine], ask: Ask) -> int | None:
+        nodes = [n for n, m in enumerate(machines) if m.holds(ask)]
+        return max(nodes, key=lambda n: self.score(machines[n], ask, self.fleet), default=None)
+
+    def _put_close(self, machines: Sequence[Machine], ask: Ask, size: int, spots: list[Spot]) -> bool:
+        """Put the gang on few nodes: the one with least room that holds all that is left, else the roomiest."""
+        nodes = self._region(machines, ask, size) if self.gang == "topology" else list(range(len(machines)))
+        left = size
+        while left > 0:
+            room = {n: machines[n].room(ask, PLENTY if ask.gpus else 99) for n in nodes}
+            holding = [n for n in nodes if room[n] >= left]
+            if holding:
+                n = min(holding, key=lambda n: room[n])
+            else:
+                n = max(nodes, key=lambda n: room[n])
+            if room[n] == 0 or not all(self._put(machines, ask, n, spots) for _ in range(min(room[n], left))):
+                return False
+            left -= min(room[n], left)
+        return True
+
+    def _region(self, machines: Sequence[Machine], ask: Ask, size: int) -> list[int]:
+        """Return the nodes of the rack, else the network domain, with least room for the gang; else all nodes."""
+        everywhere = list(range(len(machines)))
+        room = [m.room(ask, PLENTY if ask.gpus else 99) for m in machines]
+        if max(room) >= size:
+            return everywhere
+        for level in ("rack", "domain"):
+            names = list(dict.fromkeys(getattr(m.node, level) for m in machines))
+            regions = [[n for n in everywhere if getattr(machines[n].node, level) == name] for name in names if name]
+            enough = [region for region in regions if sum(room[n] for n in region) >= size]
+            if enough:
+                return min(enough, key=lambda region: sum(room[n] for n in region))
+        return everywhere
+
+
+# --- The loop. ---
+
+
+class Reference:
+    """One run."""
+
+    def __init__(self, nodes: Sequence[Node], jobs: Sequence[Job], order: str, backfill: str, placement: str) -> None:
+        self.jobs, self.backfill = jobs, backfill
+        self.key = ORDERS[order]
+        self.placer = Placer(placement, Fleet(nodes, jobs))
+        self.machines = [Machine(n) for n in nodes]
+        self.outcomes = [Outcome() for _ in jobs]
+        self.waiting: list[int] = []
+        self.running: list[int] = []
+        self.end: dict[int, float] = {}
+        self.believed_end: dict[int, float] = {}
+        self.reserved: tuple[int, float, tuple[Spot, ...]] | None = None
+        self.now = -math.inf
+
+    def simulate(self) -> list[Outcome]:
+        coming = sorted(range(len(self.jobs)), key=lambda j: (self.jobs[j].submit, j))
+        never = [self.placer.place(self.machines, job) is None for job in self.jobs]
+        while coming or self.running:
+            corrections = [self.believed_end[j] for j in self.running if self.now <= self.believed_end[j] < self.end[j]]
+            events = [self.end[j] for j in self.running] + (corrections if self.backfill == "easy" else [])
+            self._advance(min(events + [self.jobs[j].submit for j in coming[:1]]))
+            for j in [j for j in self.running if self.end[j] == self.now]:
+                self._finish(j)
+            for j in self.running:
+                if self.believed_end[j] == self.now:
+                    self.believed_end[j] = self.now + max(self.now - self.outcomes[j].start, 1.0)
+                    self.reserved = None
+            while coming and self.jobs[coming[0]].submit == self.now:
+                j = coming.pop(0)
+                if never[j]:
+                    self.outcomes[j].fate = "never fits"
+                elif self.backfill != "loss":
+                    self.waiting.append(j)
+                elif not self._try(j, self.machines):
+                    self.outcomes[j].fate = "lost"
+            self.waiting.sort(key=lambda j: (self.key(self.jobs[j]), j))
+            self._pass()
+        return self.outcomes
+
+    def _advance(self, to: float) -> None:
+        """Go on to the next instant and charge what passed to what each waiting job waits for."""
+        for j in self.waiting:
+            self.outcomes[j].waited[self._cause(j)] += to - self.now
+        self.now = to
+
+    def _finish(self, j: int) -> None:
+        self.running.remove(j)
+        self.outcomes[j].fate = "finished"
+        for spot in self.outcomes[j].spots:
+            self.machines[spot.node].take(spot.ask, spot.devices, -1)
+        if self.believed_end[j] != self.now:
+            self.reserved = None
+
+    def _try(self, j: int, machines: Sequence[Machine]) -> bool:
+        """Start job j where the policy puts it on `machines` (the cluster, or what of it j may use)."""
+        spots = self.placer.place(machines, self.jobs[j])
+        if spots is None:
+            return False
+        for spot in spots:
+            self.machines[spot.node].take(spot.ask, spot.devices)
+        outcome, job = self.outcomes[j], self.jobs[j]
+        outcome.fate, outcome.start, outcome.spots = "runs", self.now, spots
+        self.end[j], self.believed_end[j] = self.now + job.duration, self.now + job.predicted
+        self.running.append(j)
+        if j in self.waiting:
+            self.waiting.remove(j)
+        return True
+
+    def _pass(self) -> None:
+        if self.backfill == "greedy":
+            for j in list(self.waiting):
+                self._try(j, self.machines)
+            return
+        while self.waiting and self._try(self.waiting[0], self.machines):
+            # Whoever goes before the first blocked job may take what was reserved for that one.
+            self.reserved = None
+        if self.backfill != "easy" or not self.waiting:
+            return
+        if self.reserved is None or self.reserved[0] != self.waiting[0]:
+            self.reserved = self._reserve(self.waiting[0])
+        for j in self.waiting[1:]:
+            short = self.now + self.jobs[j].predicted <= self.reserved[1]
+            self._try(j, self.machines if short else self._beside_reservation())
+
+    def _after(self, time: float) -> list[Machine]:
+        """Return the cluster once all jobs believed to end by `time` have ended."""
+        machines = [m.copy() for m in self.machines]
+        for j in self.running:
+            if self.believed_end[j] <= time:
+                for spot in self.outcomes[j].spots:
+                    machines[spot.node].take(spot.ask, spot.devices, -1)
+        return machines
+
+    def _reserve(self, j: int) -> tuple[int, float, tuple[Spot, ...]]:
+        """Return the first believed end at which job j fits, and where it will go."""
+        for time, _ in groupby(sorted(self.believed_end[k] for k in self.running)):
+            spots = self.placer.place(self._after(time), self.jobs[j])
+            if spots is not None:
+                return j, time, spots
+        raise AssertionError("a job that fits on the empty cluster fits once everybody has ended")
+
+    def _beside_reservation(self) -> list[Machine]:
+        """Return what is free both now and beside the reservation once it begins."""
+        assert self.reserved is not None
+        _, begin, spots = self.reserved
+        then = self._after(begin)
+        for spot in spots:
+            then[spot.node].take(spot.ask, spot.devices)
+        both = [m.copy() for m in self.machines]
+        for now, later in zip(both, then, strict=True):
+            now.free = {a: min(now.free[a], later.free[a]) for a in AMOUNTS}
+            now.share = [min(pair) for pair in zip(now.share, later.share, strict=True)]
+            now.gpu_memory = [min(pair) for pair in zip(now.gpu_memory, later.gpu_memory, strict=True)]
+            now.applications |= later.applications  # the larger count of each
+        return both
+
+    # --- Why jobs wait. ---
+
+    def _cause(self, j: int) -> str:
+        head = self.waiting[0]
+        if self.backfill == "strict" and j != head:
+            return "behind_other_job"
+        if self.backfill == "easy" and self.jobs[j].groups != self.jobs[head].groups and self._each_group_fits(j):
+            return "behind_other_job"
+        return self._shortage(self.jobs[j])
+
+    def _room(self, ask: Ask, size: int, *ignoring: str) -> bool:
+        return sum(m.room(ask, size, ignoring=ignoring) for m in self.machines) >= size
+
+    def _each_group_fits(self, j: int) -> bool:
+        return all(self._room(ask, size) for ask, size in self.jobs[j].groups)
+
+    def _shortage(self, job: Job) -> str:
+        for ask, size in job.groups:
+            if self._room(ask, size):
+                continue
+            if ask.gpus > 0:
+                needed = size * ask.gpus * ask.milli
+                if sum(m.gpu_free for m in self.machines if m.allows(ask)) < needed:
+                    return "gpu_model" if sum(m.gpu_free for m in self.machines) >= needed else "gpu_shortage"
+                if not self._room(ask, size, *AMOUNTS, "limit"):
+                    return "fragmentation"
+            if self._room(ask, size, "limit"):
+                return "max_per_node"
+            if self._room(ask, size, "limit", "rdma"):
+                return "rdma"
+            free = {a: sum(m.free[a] for m in self.machines) for a in ("cpu", "memory", "disk")}
+            enough = all(free[a] >= size * getattr(ask, a) for a in free)
+            return "fragmentation" if ask.gpus == 0 and enough else "cpu_or_memory"
+        return "fragmentation"
+
+
+def simulate(nodes: Sequence[Node], jobs: Sequence[Job], order: str, backfill: str, placement: str) -> list[Outcome]:
+    """Return what becomes of each job."""
+    return Reference(nodes, jobs, order, backfill, placement).simulate()
