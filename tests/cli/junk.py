@@ -156,6 +156,8 @@ def _not_ours(verb: str) -> Callable[[Path], list[str]]:
     def make(folder: Path) -> list[str]:
         (folder / "thesis").mkdir()
         (folder / "thesis" / "chapter1.tex").write_text("years of work")
+        if verb == "--publisher":
+            return ["generate", "pai2020", "--jobs", "10", verb, str(folder / "thesis")]
         given = [str(p) for p in dlrm2025.write(folder)] if verb == "ingest" else ["openb2023", "--jobs", "10"]
         return [verb, *given, "-o", str(folder / "thesis")]
 
@@ -189,6 +191,12 @@ COMMANDS = (
     Junk("generate typo", lambda _: ["generate", "openb2032"], ("did you mean 'openb2023'?",)),
     Junk("generate none", lambda _: ["generate", "pai2020", "--jobs", "-3"], ("jobs", "-3")),
     Junk("publisher of another", lambda f: ["generate", "philly", "--publisher", str(f / "raw")], ("pai2020", "known")),
+    Junk(
+        "against nothing",
+        lambda f: ["generate", "openb2023", "--jobs", "10", "-o", str(f / "out"), "--against", str(f / "nope")],
+        ("nope", "no such file"),
+    ),
+    Junk("publisher over a thesis", _not_ours("--publisher"), ("thesis", "refusing to overwrite")),
     Junk("unknown option", lambda _: ["ingest", "--froce"], ("--froce", "gputwin ingest --help")),
     Junk("unknown verb", lambda _: ["ingset"], ("ingset", "gputwin --help")),
     Junk("no argument", lambda _: ["ingest"], ("paths", "gputwin ingest --help")),

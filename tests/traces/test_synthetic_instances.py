@@ -107,7 +107,7 @@ class TestPublisher:
 
     def test_lines_look_like_the_publisher_s(self, trace: Synthetic, tmp_path: Path) -> None:
         write_pai2020(trace, tmp_path)
-        first = {p.stem: p.read_text().split("\n", 1)[0].split(",") for p in tmp_path.iterdir()}
+        first = {p.stem: p.read_text().split("\n", 1)[0].split(",") for p in tmp_path.glob("*.csv")}
         widths = {
             "pai_job_table": 6,
             "pai_task_table": 10,
@@ -131,6 +131,15 @@ class TestPublisher:
         trace = generate("pai2020", jobs=50, seed=1)
         assert len(write_pai2020(trace, tmp_path)) == 4
         assert ingest([tmp_path]).tasks.equals(trace.tables["tasks"])
+
+    def test_tables_of_the_publisher_are_never_overwritten(self, tmp_path: Path) -> None:
+        trace = generate("pai2020", jobs=50, seed=1)
+        (tmp_path / "pai_job_table.csv").write_text("published")
+        with pytest.raises(UserError, match="refusing to overwrite"):
+            write_pai2020(trace, tmp_path)
+        assert (tmp_path / "pai_job_table.csv").read_text() == "published"
+        write_pai2020(trace, tmp_path / "ours")
+        assert len(write_pai2020(trace, tmp_path / "ours")) == 4
 
     def test_other_traces_have_neither_instances_nor_a_publisher_s_form(self, tmp_path: Path) -> None:
         with pytest.raises(UserError, match="no instances"):

@@ -43,6 +43,7 @@ def run(
 
     check_jobs(jobs)
     with progress(quiet or json) as step:
+        original = open_trace(against, progress=step) if against else None
         step(f"generating {jobs:,} {name} jobs")
         synthetic = generate(name, jobs=jobs, seed=seed, instances=instances or publisher is not None)
         trace = synthetic.to_trace()
@@ -53,7 +54,7 @@ def run(
             step("writing the publisher's tables")
             write_pai2020(synthetic, publisher)
         step("measuring fidelity")
-        frame = compare(synthetic, open_trace(against)) if against else fidelity(synthetic)
+        frame = fidelity(synthetic) if original is None else compare(synthetic, original)
     data = {
         "name": name,
         "jobs": jobs,

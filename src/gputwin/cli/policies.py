@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Json, emit, table
+from gputwin.cli.console import Json, Quiet, emit, table
 
 
 def run(
@@ -15,6 +15,7 @@ def run(
         list[Path] | None, typer.Option("--policies", help="Python file with policies of your own; repeatable.")
     ] = None,
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """List the policies: who goes next, who may overtake, where it goes.
 

@@ -13,9 +13,12 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB
+from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.schema import Status
 from gputwin.traces.synthetic.generator import Synthetic
 
+MARKER = ".synthetic"
+"""Tells a folder of these tables, which may be written again, from one of the publisher's own."""
 _ROWS_AT_ONCE = 1 << 20
 _MILLI_PER_PERCENT = 10.0
 _STATUS = {
@@ -35,19 +38,26 @@ def write_pai2020(synthetic: Synthetic, directory: Path) -> list[Path]:
     """Write the publisher's tables into `directory` and return their paths; without instances, those that need none."""
     if synthetic.name != "pai2020":
         raise UserError(f"only pai2020 has a publisher's form, not '{synthetic.name}'")
-    directory.mkdir(parents=True, exist_ok=True)
+    # Not synced: the same tables can be made again.
+    with atomic_directory(directory, marker=MARKER, sync=False) as folder:
+        names = [path.name for path in _write_tables(synthetic, folder)]
+        (folder / MARKER).write_text(f"{synthetic.name}?jobs={synthetic.jobs}&seed={synthetic.seed}\n")
+    return [directory / name for name in names]
+
+
+def _write_tables(synthetic: Synthetic, folder: Path) -> list[Path]:
     tasks, nodes = synthetic.tables["tasks"], synthetic.tables["nodes"]
     written = [
-        _write(directory / "pai_job_table.csv", [_jobs(tasks)]),
-        _write(directory / "pai_task_table.csv", [_tasks(tasks)]),
-        _write(directory / "pai_group_tag_table.csv", [_group_tags(tasks)]),
-        _write(directory / "pai_machine_spec.csv", [_machine_spec(nodes)]),
+        _write(folder / "pai_job_table.csv", [_jobs(tasks)]),
+        _write(folder / "pai_task_table.csv", [_tasks(tasks)]),
+        _write(folder / "pai_group_tag_table.csv", [_group_tags(tasks)]),
+        _write(folder / "pai_machine_spec.csv", [_machine_spec(nodes)]),
     ]
     if "instances" in synthetic.tables:
         instances = synthetic.tables["instances"]
         pieces = (_instances(piece) for piece in instances.iter_slices(_ROWS_AT_ONCE))
-        written.append(_write(directory / "pai_instance_table.csv", pieces))
-        written += _write_usage(directory, synthetic.iter_usage())
+        written.append(_write(folder / "pai_instance_table.csv", pieces))
+        written += _write_usage(folder, synthetic.iter_usage())
     return written
 
 

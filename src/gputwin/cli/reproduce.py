@@ -1,0 +1,60 @@
+"""`gputwin reproduce`: published results, ours beside theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gputwin.cli.console import Json, Quiet, emit, progress, say, table
+
+app = typer.Typer(help="Reproduce a published result.", no_args_is_help=True)
+
+
+@app.command("fgd2023")
+def fgd2023(
+    nodes: Annotated[Path, typer.Option("--nodes", help="openb node list.")] = Path("openb_node_list_gpu_node.csv"),
+    pods: Annotated[Path, typer.Option("--pods", help="openb pod list.")] = Path("openb_pod_list_default.csv"),
+    order: Annotated[
+        list[Path] | None, typer.Option("--order", help="File with an arrival order (seedNN…); repeatable.")
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="Orders to draw where none is given.")] = 10,
+    policy: Annotated[list[str] | None, typer.Option("--policy", help="Only these policies; repeatable.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Six placement policies on the openb cluster (Weng et al., ATC'23, section 6).
+
+    Get the files with `gputwin traces fetch openb2023`.
+
+    Examples:
+
+        gputwin reproduce fgd2023 --nodes openb_node_list_gpu_node.csv --pods openb_pod_list_default.csv
+
+        gputwin reproduce fgd2023 --pods openb_pod_list_gpushare40.csv --seeds 30 --json
+    """
+    from gputwin.studies.reproduce.fgd2023 import ALL_LOADS, COLUMNS, METRICS, POLICIES, reproduce
+
+    with progress(quiet or json) as step:
+        result = reproduce(nodes, pods, order or (), seeds=seeds, policies=policy or POLICIES, progress=step)
+
+    def render() -> None:
+        means = result.means()
+        for metric in METRICS:
+            rows = []
+            for name in policy or POLICIES:
+                at = {r["load"]: r for r in means.filter(policy=name, metric=metric).to_dicts()}
+                rows.append([name, "ours", *(f"{at[c]['ours']:.2f}" if c in at else "–" for c in COLUMNS)])
+                known = any(c in at and at[c]["published"] is not None for c in COLUMNS)
+                if known:
+                    rows.append(["", "published", *(f"{at[c]['published']:.2f}" for c in COLUMNS)])
+            table(f"GPU {metric}, % of capacity, at arrived load in %, mean of seeds (published: of ten seeds)",
+                  ["policy", "", *map(str, COLUMNS)], rows)
+        gap = result.largest_difference()
+        if gap is not None:
+            everywhere = result.largest_difference(ALL_LOADS)
+            say("largest difference to the published figures of the same orders, deterministic policies: "
+                f"{gap:.4f} points at the loads above, {everywhere:.4f} at any of 131 loads")
+
+    emit(result.to_json(), json, render)

@@ -1,0 +1,1 @@
+"""Scenarios side by side: published results reproduced, and comparisons of runs."""

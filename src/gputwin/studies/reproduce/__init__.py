@@ -1,0 +1,1 @@
+"""Published results, ours beside theirs: one file per paper."""
