@@ -129,7 +129,9 @@ DOCUMENTS = (
     ),
     _ingested("JSON of nobody", '{"hello": 1}', file="x.json", says=("not a file of any known format",)),
     _ingested("deep JSON", '{"apiVersion": ' + "[" * 200_000, file="deep.json", says=("nested too deeply",)),
-    _ingested("JSONL with a bad line", _LINE + _LINE[:30] + "\n" + _LINE, file="r.jsonl", says=("row 2", "JSON object")),
+    _ingested(
+        "JSONL with a bad line", _LINE + _LINE[:30] + "\n" + _LINE, file="r.jsonl", says=("row 2", "JSON object")
+    ),
     _ingested(
         "float where a count belongs",
         _LINE + _LINE.replace("10", "10.5"),
@@ -229,8 +231,14 @@ CLUSTERS = (
     _cluster("empty spec", "", "not a cluster spec"),
     _cluster("YAML that runs code", "!!python/object/apply:os.system ['true']", "not YAML"),
     _cluster("binary", "groups: \0\1\2", "not YAML"),
-    Junk("no such spec", lambda f: ["check", "synthetic:openb2023", "--cluster", str(f / "no.yaml")], ("no.yaml", "No such")),
-    Junk("no such cluster", lambda _: ["check", "synthetic:openb2023", "--cluster", "pia2020"], ("'pia2020'", "pai2020")),
+    Junk(
+        "no such spec",
+        lambda f: ["check", "synthetic:openb2023", "--cluster", str(f / "no.yaml")],
+        ("no.yaml", "No such"),
+    ),
+    Junk(
+        "no such cluster", lambda _: ["check", "synthetic:openb2023", "--cluster", "pia2020"], ("'pia2020'", "pai2020")
+    ),
     Junk("zero nodes", lambda _: ["check", "synthetic:openb2023", "--cluster", "homogeneous:0x8"], ("count",)),
 )
 

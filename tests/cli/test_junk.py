@@ -1,4 +1,4 @@
-"""Whatever is wrong with the input: exit code 2, one line that says where, what and what to do, and nothing left behind."""
+"""Whatever is wrong with the input: exit code 2, one line (where, what, what to do), and nothing left behind."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import re
 import tempfile
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -97,10 +96,17 @@ def test_a_name_cannot_break_the_line(folder: Path, scratch: Path, capfd: pytest
     assert "\x1b" not in err
 
 
-@pytest.mark.parametrize("name", ["x" * 5000, "nul\0byte", "/proc/self/mem/x", ""], ids=["long", "NUL", "proc", "empty"])
+@pytest.mark.parametrize(
+    "name", ["x" * 5000, "nul\0byte", "/proc/self/mem/x", ""], ids=["long", "NUL", "proc", "empty"]
+)
 @pytest.mark.parametrize("verb", ["ingest", "describe", "check"])
 def test_an_impossible_path_is_one_line(
-    verb: str, name: str, folder: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    verb: str,
+    name: str,
+    folder: Path,
+    scratch: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(folder)
     assert_one_line(main([verb, name]), *capfd.readouterr(), ())

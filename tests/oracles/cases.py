@@ -160,7 +160,7 @@ def random_case(seed: int, *, shared_gangs_of_devices: bool = False) -> Case:
     dice = random.Random(seed)
     rich = dice.random() < 0.6  # CPU, memory, disk, RDMA, GPU memory and limits matter
     nodes = tuple(_random_node(dice, rich) for _ in range(dice.randint(1, 3)))
-    pool = [_random_ask(dice, rich, shared_gangs_of_devices) for _ in range(dice.randint(1, 3))]
+    pool = [_random_ask(dice, rich, shared_gangs_of_devices) for _ in range(dice.randint(1, 4))]
     kinds = [_random_groups(dice, pool) for _ in range(dice.randint(1, 4))]
     exact = dice.random() < 0.4
     last = dice.choice([0, 3, 8])
@@ -196,11 +196,11 @@ def _random_ask(dice: random.Random, rich: bool, shared_gangs_of_devices: bool) 
         ask["rdma"] = dice.choice([0, 0, 0, 50, 100])
         if gpus and dice.random() < 0.4:
             ask["gpu_memory"] = dice.choice([4, 8, 16])
-    if dice.random() < 0.25:
+    if dice.random() < 0.3:
         ask["limit"], ask["application"] = dice.choice([1, 1, 2]), dice.choice(["x", "y"])
     return Ask(**ask)
 
 
 def _random_groups(dice: random.Random, pool: Sequence[Ask]) -> tuple[tuple[Ask, int], ...]:
-    asks = dice.sample(pool, 2) if len(pool) > 1 and dice.random() < 0.25 else [dice.choice(pool)]
+    asks = dice.sample(pool, 2) if len(pool) > 1 and dice.random() < 0.35 else [dice.choice(pool)]
     return tuple((ask, dice.choice([1, 1, 1, 2, 3])) for ask in asks)

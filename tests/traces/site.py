@@ -121,11 +121,7 @@ def part(folder: Path, name: str = "jobs.csv") -> Path:
 
 
 def visible(folder: Path) -> set[str]:
-    return {
-        p.relative_to(folder).as_posix()
-        for p in folder.rglob("*")
-        if p.is_file() and ".downloads" not in p.parts
-    }
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and ".downloads" not in p.parts}
 
 
 def refusal(into: Path, **options: Any) -> str:

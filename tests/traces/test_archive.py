@@ -177,13 +177,9 @@ def test_only_regular_files_leave_a_tar(
 
 
 @pytest.mark.parametrize(("kind", "word"), [(stat.S_IFLNK, "symbolic link"), (stat.S_IFCHR, "special file")])
-def test_only_regular_files_leave_a_zip(
-    kind: int, word: str, save: Callable[[bytes], Path], tmp_path: Path
-) -> None:
+def test_only_regular_files_leave_a_zip(kind: int, word: str, save: Callable[[bytes], Path], tmp_path: Path) -> None:
     data = zipped(("jobs.csv", ROWS), (special("odd", kind), b"/etc/passwd"))
-    assert f"member 'odd' is a {word}" in refusal(save(data), tmp_path / "out").replace(
-        "device or another ", ""
-    )
+    assert f"member 'odd' is a {word}" in refusal(save(data), tmp_path / "out").replace("device or another ", "")
 
 
 def test_a_link_then_a_file_through_it_is_refused(save: Callable[[bytes], Path], tmp_path: Path) -> None:
@@ -192,9 +188,7 @@ def test_a_link_then_a_file_through_it_is_refused(save: Callable[[bytes], Path],
 
 
 @pytest.mark.parametrize("names", [("a.csv", "a.csv"), ("a.csv", "./a.csv"), ("a", "a/b"), ("a/b", "a")])
-def test_a_name_used_twice_is_refused(
-    names: tuple[str, str], save: Callable[[bytes], Path], tmp_path: Path
-) -> None:
+def test_a_name_used_twice_is_refused(names: tuple[str, str], save: Callable[[bytes], Path], tmp_path: Path) -> None:
     data = tar(*((member(name), ROWS) for name in names))
     assert "occurs twice" in refusal(save(data), tmp_path / "out")
 

@@ -69,9 +69,7 @@ def test_a_link_to_a_file_stays_a_link(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("before", ["absent", "empty", "ours"])
-def test_a_directory_takes_the_place_of_nothing_an_empty_one_or_one_of_ours(
-    tmp_path: Path, before: str
-) -> None:
+def test_a_directory_takes_the_place_of_nothing_an_empty_one_or_one_of_ours(tmp_path: Path, before: str) -> None:
     target = tmp_path / "trace"
     if before == "empty":
         target.mkdir()

@@ -160,9 +160,7 @@ def test_https_and_this_machine_may_be_asked(url: str) -> None:
 
 
 @pytest.mark.parametrize("to", ["http://example.org/jobs.csv", "file:///etc/passwd", "ftp://example.org/a"])
-def test_a_redirect_cannot_lead_to_what_could_not_be_asked_directly(
-    to: str, site: Site, tmp_path: Path
-) -> None:
+def test_a_redirect_cannot_lead_to_what_could_not_be_asked_directly(to: str, site: Site, tmp_path: Path) -> None:
     site.publish("jobs.csv", JOBS)
     site.redirects["jobs.csv"] = to
     assert to in refusal(tmp_path)

@@ -135,9 +135,7 @@ def test_an_archive_cannot_touch_our_records(site: Site, tmp_path: Path) -> None
 
 
 def test_a_git_lfs_pointer_is_not_taken_for_the_file(site: Site, tmp_path: Path) -> None:
-    site.publish(
-        "jobs.csv", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", checksum=None
-    )
+    site.publish("jobs.csv", b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n", checksum=None)
     assert "Git LFS pointer" in refusal(tmp_path)
 
 

@@ -103,11 +103,14 @@ class Timeline:
 
     def words(self, time: float) -> str:
         """Return one time as people say it."""
+        elapsed = time - self.first
+        # A bin may begin a little before the first event.
+        since = f"{format_duration(elapsed)} after the start" if elapsed > 0 else "at the start"
         if self.origin is None:
-            return f"{format_duration(time - self.first)} after the start"
+            return since
         form = "%a %-d %b %Y %H:%M" if self.has_dates else "%A %H:%M"
         text: str = pl.select(self.local(pl.lit(time)).dt.strftime(form)).item()
-        return text if self.has_dates else f"{text}, {format_duration(time - self.first)} after the start"
+        return text if self.has_dates else f"{text}, {since},"
 
     def bins(self, first: float, last: float, most: int = MOST_BINS) -> Bins:
         """Return at most `most` bins of a round width that cover [first, last], on round local times."""

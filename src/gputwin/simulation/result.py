@@ -23,18 +23,21 @@ from gputwin.traces.atomic import atomic_directory
 
 RUN_FILE = "run.json"
 OUTCOMES = ("waiting", "running", "finished", "never_fits", "lost")
-_FRAMES = ("jobs", "series", "placements", "nodes")
+_FRAMES = ("jobs", "series", "placements", "nodes", "groups")
 _RESOURCES = ("cpu", "memory", "disk", "rdma")
 
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """One run. `jobs` in order of submission; `placements` one row per instance that was placed."""
+    """One run. `jobs` in order of submission; `placements` one row per instance that was placed; `groups` the task
+    groups of each job shape with what one instance asks for.
+    """
 
     jobs: pl.DataFrame
     series: pl.DataFrame
     placements: pl.DataFrame
     nodes: pl.DataFrame
+    groups: pl.DataFrame
     summary: dict[str, Any]
     manifest: dict[str, Any]
 
@@ -72,7 +75,7 @@ def result_of(run: Run, *, fingerprint: str = "", sla_wait_seconds: float | None
         job_seconds_waited=float(clock[WAITED]), job_seconds_run=float(clock[RAN]), sla_wait_seconds=sla_wait_seconds,
     )
     summary["tasks_left_out"] = run.workload.left_out
-    return SimulationResult(jobs, series, placements, nodes, summary, _manifest(run, fingerprint))
+    return SimulationResult(jobs, series, placements, nodes, _groups(run), summary, _manifest(run, fingerprint))
 
 
 def _jobs(run: Run) -> pl.DataFrame:
@@ -141,11 +144,26 @@ def _placements(run: Run) -> pl.DataFrame:
         "job": np.repeat(np.arange(instances.size, dtype=np.uint32), instances)[placed],
         "node": slots["node"][placed].astype(np.uint32),
         "devices": slots["devices"][placed],
+        "request": slots["request"][placed].astype(np.uint32),
         "gpu_count": requests["gpu_count"].astype(np.int32),
         "gpu_milli": requests["gpu_milli"].astype(np.int32),
-        "cpu_milli": requests["cpu"],
-        "memory_mib": requests["memory"],
     })
+
+
+def _groups(run: Run) -> pl.DataFrame:
+    """Return shape, request, size and what one instance of the request asks for, one row per group."""
+    workload = run.workload
+    groups, requests = workload.groups, workload.requests[workload.groups["request"]]
+    allowed = workload.allowed[groups["request"]]
+    return pl.DataFrame({
+        "shape": np.repeat(np.arange(workload.shapes.size, dtype=np.uint32), workload.shapes["groups"]),
+        "request": groups["request"].astype(np.uint32),
+        "size": groups["size"],
+        **{name: requests[name] for name in (
+            "cpu", "memory", "disk", "rdma", "gpu_count", "gpu_milli", "gpu_memory", "max_per_node", "application",
+        )},
+        "models": [[m for m, ok in zip(workload.models, row, strict=True) if ok] for row in allowed],
+    }, schema_overrides={"models": pl.List(pl.String)})
 
 
 def _manifest(run: Run, fingerprint: str) -> dict[str, Any]:

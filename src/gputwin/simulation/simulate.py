@@ -21,6 +21,7 @@ from gputwin.simulation.engine.queue import make_queue
 from gputwin.simulation.engine.reservation import FIELDS
 from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.state import (
+    APPLICATIONS,
     DEVICE,
     LINK,
     NODE,
@@ -158,8 +159,7 @@ def make_machines(cluster: Cluster, workload: Workload) -> Machines:
     memory = frame["gpu_memory_mib"].cast(pl.Int64).fill_null(PLENTY).to_numpy()
     gpus["free"] = np.where(exists, WHOLE, 0)
     gpus["memory_free"] = np.where(exists, memory[:, None], 0)
-    requests = workload.requests
-    residents = int(max(requests["application"].max(), requests["gpu_count"].max())) + 1
+    residents = max(int(workload.requests["application"].max()) + 1, APPLICATIONS)
     free = np.zeros(4 + len(models), np.int64)
     free[:4] = [nodes[name].sum() for name in ("cpu", "memory", "disk", "rdma")]
     np.add.at(free, 4 + nodes["model"], nodes["gpu_free"])

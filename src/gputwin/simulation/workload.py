@@ -14,7 +14,7 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.core.units import WHOLE_GPU_MILLI
-from gputwin.simulation.engine.state import GROUP, JOB, REQUEST, SHAPE, Flags, Records
+from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
 from gputwin.traces.dataset import Trace
 from gputwin.traces.measures import ARRIVAL, RUNTIME
 
@@ -133,13 +133,12 @@ def _with_requests(tasks: pl.DataFrame, share: str, predict: str) -> pl.DataFram
 
 
 def _requests(kinds: pl.DataFrame, models: tuple[str, ...]) -> tuple[Records, Flags]:
-    """Return the numbered requests and where each may run; applications with a limit are numbered after GPU classes."""
+    """Return the numbered requests and where each may run; applications with a limit get a column of residents."""
     requests = np.zeros(kinds.height, REQUEST)
     for name, column in _AMOUNTS.items():
         requests[name] = kinds[column].to_numpy()
-    classes = int(requests["gpu_count"].max()) + 1
     applications = [a for a in kinds["limited_application"].unique(maintain_order=True) if a]
-    column_of = {name: classes + i for i, name in enumerate(applications)}
+    column_of = {name: APPLICATIONS + i for i, name in enumerate(applications)}
     requests["application"] = [column_of.get(a, -1) for a in kinds["limited_application"]]
     allowed = np.ones((kinds.height, len(models)), np.bool_)
     for row, text in enumerate(kinds["gpu_models_allowed"]):

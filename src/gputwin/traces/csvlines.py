@@ -68,7 +68,6 @@ def short_lines(source: Source, width: int, lines: int) -> pl.DataFrame:
 
 def blame(source: Source, width: int) -> InputError | None:
     """Return the error that names the first line that is no CSV line of at most `width` fields, or None."""
-    row = 0
     try:
         for row, record in _records(source, strict=True):
             if len(record) > width:
@@ -78,26 +77,9 @@ def blame(source: Source, width: int) -> InputError | None:
                     row=row,
                     remedy="quote fields that contain commas, or pass --lenient to cut the line",
                 )
-    except _NotUtf8 as error:
-        return InputError(
-            "the text is not UTF-8",
-            file=source.label,
-            row=error.row,
-            remedy="convert the file to UTF-8, or pass --lenient to keep what can be read",
-        )
-    except _BadLine as error:
-        return _open_quote(source, error.row)
+    except InputError as error:
+        return error
     return None
-
-
-class _NotUtf8(Exception):
-    def __init__(self, row: int) -> None:
-        self.row = row
-
-
-class _BadLine(Exception):
-    def __init__(self, row: int) -> None:
-        self.row = row
 
 
 def _open_quote(source: Source, row: int) -> InputError:
@@ -112,7 +94,7 @@ def _open_quote(source: Source, row: int) -> InputError:
 def _records(source: Source, *, strict: bool) -> Iterator[tuple[int, list[str]]]:
     """Yield the line each record starts on and its fields; unless `strict`, as far as they can be told apart."""
     with source.path.open("rb") as raw:
-        reader = csv.reader(_decoded(raw, strict), strict=strict)
+        reader = csv.reader(_decoded(source, raw, strict), strict=strict)
         while True:
             row = reader.line_num + 1
             try:
@@ -121,25 +103,31 @@ def _records(source: Source, *, strict: bool) -> Iterator[tuple[int, list[str]]]
                 return
             except csv.Error:
                 if strict:
-                    raise _BadLine(row) from None
+                    raise _open_quote(source, row) from None
                 return
             yield row, record
 
 
-def _decoded(raw: IO[bytes], strict: bool) -> Iterator[str]:
+def _decoded(source: Source, raw: IO[bytes], strict: bool) -> Iterator[str]:
     for row, line in enumerate(raw, start=1):
         try:
             yield line.decode()
         except UnicodeDecodeError:
             if strict:
-                raise _NotUtf8(row) from None
+                raise InputError(
+                    "the text is not UTF-8",
+                    file=source.label,
+                    row=row,
+                    remedy="convert the file to UTF-8, or pass --lenient to keep what can be read",
+                ) from None
             yield line.decode(errors="replace")
 
 
 def _count_commas(path: Path) -> int:
     with path.open("rb") as f:
         return sum(
-            int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _COMMA)) for chunk in iter(lambda: f.read(_CHUNK), b"")
+            int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == _COMMA))
+            for chunk in iter(lambda: f.read(_CHUNK), b"")
         )
 
 

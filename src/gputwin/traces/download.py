@@ -63,9 +63,7 @@ def download(
             error.close()
             problem = f"the server answers {error.code} {shorten(error.reason)}"
             if error.code not in _PASSING:
-                raise InputError(
-                    problem, file=url, remedy=f"the publisher may have moved it: see {homepage}"
-                ) from None
+                raise InputError(problem, file=url, remedy=f"the publisher may have moved it: see {homepage}") from None
         except (urllib.error.URLError, http.client.HTTPException, ConnectionError, TimeoutError) as error:
             problem = shorten(getattr(error, "reason", None) or str(error) or type(error).__name__, 100)
         here = _size(part)
@@ -82,9 +80,7 @@ def check_address(url: str) -> None:
     """Raise a UserError unless `url` is https, or http on this machine."""
     try:
         parts = urlsplit(url)
-        good = bool(parts.hostname) and (
-            parts.scheme == "https" or (parts.scheme == "http" and _is_local(url))
-        )
+        good = bool(parts.hostname) and (parts.scheme == "https" or (parts.scheme == "http" and _is_local(url)))
     except ValueError:
         good = False
     if not good:

@@ -165,9 +165,7 @@ class _Fetching:
             return actual
         part.unlink()
         if is_pointer:
-            raise InputError(
-                "a Git LFS pointer came instead of the file", file=url, remedy="use another mirror"
-            )
+            raise InputError("a Git LFS pointer came instead of the file", file=url, remedy="use another mirror")
         known = "published" if file.sha256 else "recorded at the first download"
         raise InputError(
             f"wrong checksum: expected {expected} ({known}), got {actual}",
@@ -214,9 +212,7 @@ class _Fetching:
 
 
 def _in_the_way(path: Path) -> UserError:
-    return UserError(
-        f"'{path}' is in the way and not of this trace as published; move it, or choose another folder"
-    )
+    return UserError(f"'{path}' is in the way and not of this trace as published; move it, or choose another folder")
 
 
 def _move(path: Path, to: Path) -> Path:

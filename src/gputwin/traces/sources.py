@@ -94,9 +94,7 @@ class Source:
 def gather(paths: Sequence[Path]) -> Iterator[list[Source]]:
     """Yield every input file below `paths`, unpacked where needed; the unpacked copies go away afterwards."""
     with tempfile.TemporaryDirectory(prefix="gputwin-") as scratch:
-        found = [
-            source for i, path in enumerate(_files(paths)) for source in _open(path, Path(scratch) / str(i))
-        ]
+        found = [source for i, path in enumerate(_files(paths)) for source in _open(path, Path(scratch) / str(i))]
         if not found:
             raise InputError("the archive has no files", file=paths[0], remedy="give one with trace files")
         yield found

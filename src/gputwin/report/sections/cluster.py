@@ -22,7 +22,7 @@ def cluster(subject: Subject) -> Section | None:
     models = aggregates.gpus_by_model(nodes)
     if models.height > 1:
         total, top = int(models["gpus"].sum()), models.row(0, named=True)
-        caption = f"{total:,} GPUs; most are {top['model']}: {top['gpus']:,} ({top['gpus'] / total:.1%})."
+        caption = f"{total:,} GPUs; the largest share is {top['model']}: {top['gpus']:,} ({top['gpus'] / total:.1%})."
         figure = figures.gpus_by_model(models)
         parts.append(FigurePart("gpus-by-model", "GPUs by model", figure, caption, models))
     return Section("cluster", "Cluster", (*parts, _types(nodes)))

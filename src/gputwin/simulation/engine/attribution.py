@@ -3,6 +3,8 @@
 Jobs of one shape are blocked by the same thing, so each shape has one clock per cause and only the clock of its present
 cause runs. A job's share is what the clocks advanced between its submit and its start. Under strict head-of-line order
 only the first job is blocked by the cluster, so it alone has a clock of its own and all others wait behind it.
+
+A shape's cause is looked at when it is tried: when its first job comes, and after every release.
 """
 
 from __future__ import annotations
@@ -98,11 +100,17 @@ def _settle(causes: Causes, j: int, wait: float) -> None:
 @compiled
 def blame_head(causes: Causes, j: int, cause: int, now: float) -> None:
     """Say that job j, first in line, waits for `cause` from now on (it waited behind others before)."""
-    if causes.head[0] != j:
+    old = causes.head[0]
+    if old >= 0:
+        causes.head_clock[causes.head[1]] += now - causes.head_clock[CAUSES]
+    if old != j:
+        if old >= 0:
+            # Overtaken: what it waited for at the head is put into its noted clocks, and shows when it starts.
+            for c in range(CAUSES):
+                causes.share[old, c] -= causes.head_clock[c]
+                causes.share[old, BEHIND] += causes.head_clock[c]
         causes.head[0] = j
         causes.head_clock[:] = 0.0
-    else:
-        causes.head_clock[causes.head[1]] += now - causes.head_clock[CAUSES]
     causes.head[1] = cause
     causes.head_clock[CAUSES] = now
 

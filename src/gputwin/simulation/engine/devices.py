@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from gputwin.simulation.engine.fit import device_fits
-from gputwin.simulation.engine.state import Knobs, Machines, Records
+from gputwin.simulation.engine.state import WHOLE, Knobs, Machines, Records
 
 
 def fullest(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -> int:
-    """Return the bit set of the devices with least free share that fit, the lowest index among equals."""
+    """Return the bit set of the devices with least free share that fit, the lowest index among equals.
+
+    Instances that share several devices take the emptiest: only so do as many fit as there is room for.
+    """
+    emptiest_first = requests[r].gpu_count > 1 and requests[r].gpu_milli < WHOLE
     chosen = 0
     for _ in range(requests[r].gpu_count):
         best = -1
         for d in range(machines.nodes[n].gpu_count):
-            if not chosen >> d & 1 and device_fits(machines, requests, r, n, d):
-                if best < 0 or machines.gpus[n, d].free < machines.gpus[n, best].free:
-                    best = d
+            if chosen >> d & 1 or not device_fits(machines, requests, r, n, d):
+                continue
+            free = machines.gpus[n, d].free
+            if best < 0 or (free > machines.gpus[n, best].free if emptiest_first else free < machines.gpus[n, best].free):
+                best = d
+        if best < 0:
+            return 0
         chosen |= 1 << best
     return chosen
 
@@ -28,5 +36,7 @@ def emptiest(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs
             if not chosen >> d & 1 and device_fits(machines, requests, r, n, d):
                 if best < 0 or machines.gpus[n, d].free > machines.gpus[n, best].free:
                     best = d
+        if best < 0:
+            return 0
         chosen |= 1 << best
     return chosen

@@ -10,7 +10,7 @@ from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.events import CORRECT, FINISH, next_time, pop, schedule
 from gputwin.simulation.engine.passes import begin, easy_pass, greedy_pass, queue_of, reason, strict_pass
-from gputwin.simulation.engine.place import fits, place, unplace
+from gputwin.simulation.engine.place import place, unplace
 from gputwin.simulation.engine.queue import WAITING, push
 from gputwin.simulation.engine.running import discharge
 from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
@@ -55,6 +55,8 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
             elif kind == CORRECT:
                 _correct(world, number, now)
         while arrival < jobs.size and jobs[arrival].submit == now:
+            # Jobs submitted together are put in order before any of them starts.
+            decide = decide or (arrival + 1 < jobs.size and jobs[arrival + 1].submit == now)
             if shapes[jobs[arrival].shape].never_fits == 1:
                 jobs[arrival].outcome = NEVER_FITS
             else:
@@ -137,9 +139,6 @@ def _mark_never_fitting(world: World, score: Any, devices: Any) -> None:
         s = np.int64(jobs[j].shape)
         if shapes[s].never_fits >= 0:
             continue
-        shapes[s].never_fits = not fits(world, s, score)
-        if shapes[s].never_fits == 0 and shapes[s].groups > 1:
-            if place(world, j, score, devices):
-                unplace(world, jobs[j].first_slot, jobs[j].first_slot + shapes[s].instances)
-            else:
-                shapes[s].never_fits = 1
+        shapes[s].never_fits = not place(world, j, score, devices)
+        if shapes[s].never_fits == 0:
+            unplace(world, jobs[j].first_slot, jobs[j].first_slot + shapes[s].instances)

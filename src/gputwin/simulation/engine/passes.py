@@ -13,7 +13,7 @@ from gputwin.simulation.engine.place import fits, place
 from gputwin.simulation.engine.queue import LISTED, before, first, first_of_all, first_short, remove
 from gputwin.simulation.engine.reservation import reserve, restore, withhold
 from gputwin.simulation.engine.running import enlist
-from gputwin.simulation.engine.world import ATTRIBUTE, BACKFILL, EASY, RESERVED_JOB, RUNS, STRICT, World
+from gputwin.simulation.engine.world import ATTRIBUTE, BACKFILL, RESERVED_JOB, RUNS, STRICT, TRACK, World
 
 CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
 
@@ -29,7 +29,7 @@ def begin(world: World, j: int, now: float) -> None:
     enlist(world, j)
     if job.end < np.inf:
         schedule(world.events, job.end, FINISH, j)
-    if job.believed_end < job.end and world.options[BACKFILL] >= EASY:
+    if job.believed_end < job.end and world.options[TRACK] != 0:
         schedule(world.events, job.believed_end, CORRECT, j)
 
 
@@ -113,20 +113,23 @@ def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
         if not place(world, head, score, devices):
             break
         start_waiting(world, head, now)
+        # It may have taken what was reserved for one behind it.
+        world.options[RESERVED_JOB] = -1
     if world.options[RESERVED_JOB] != head:
         reserve(world, head, score, devices)
     candidates, shapes = world.queue.candidates, world.queue.shapes
-    count = _open_shapes(world, score)
+    count = _open_shapes(world, head, score)
+    window = world.reserved_from[0] - now
     while count > 0:
         at, best = -1, np.int64(-1)
         for k in range(count):
-            j = _candidate(world, candidates[k], shapes[candidates[k]].reach, now)
+            j = _candidate(world, candidates[k], shapes[candidates[k]].reach, window)
             if j >= 0 and (best < 0 or before(world.queue.jobs, j, best)):
                 at, best = k, j
         if best < 0:
             break
         s = candidates[at]
-        ends_before = now + world.queue.jobs[best].predicted <= world.reserved_from[0]
+        ends_before = world.queue.jobs[best].predicted <= window
         if not ends_before:
             withhold(world)
         placed = place(world, best, score, devices)
@@ -144,12 +147,15 @@ def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
 
 
 @compiled
-def _open_shapes(world: World, score: Any) -> int:
-    """Collect the shapes that fit now, and say for each whether long jobs fit beside the reservation too."""
+def _open_shapes(world: World, head: int, score: Any) -> int:
+    """Collect the shapes that fit now, and say for each whether long jobs fit beside the reservation too.
+
+    The head's own shape has its reservation and is not among them.
+    """
     candidates, shapes, count = world.queue.candidates, world.queue.shapes, 0
     for k in range(world.queue.counts[LISTED]):
         s = world.queue.listed[k]
-        if fits(world, s, score):
+        if s != world.queue.jobs[head].shape and fits(world, s, score):
             candidates[count] = s
             shapes[s].reach = SHORT_ONLY
             count += 1
@@ -163,10 +169,10 @@ def _open_shapes(world: World, score: Any) -> int:
 
 
 @compiled
-def _candidate(world: World, s: int, reach: int, now: float) -> int:
+def _candidate(world: World, s: int, reach: int, window: float) -> int:
     if reach == OPEN:
         return first(world.queue, s)
-    return first_short(world.queue, s, world.reserved_from[0] - now)
+    return first_short(world.queue, s, window)
 
 
 @compiled

@@ -45,10 +45,13 @@ def place(world: World, j: int, score: Any, devices: Any) -> bool:
                 many = min(node_room(world.index, world.machines, world.requests, r, n), left) if n >= 0 else 0
             if n < 0:
                 break
-            for _ in range(many):
-                _put(world, i, r, n, devices)
+            put = 0
+            while put < many and _put(world, i, r, n, devices):
                 i += 1
-            left -= many
+                put += 1
+            left -= put
+            if put < many:
+                break
         if left > 0:
             unplace(world, world.queue.jobs[j].first_slot, i)
             return False
@@ -56,14 +59,18 @@ def place(world: World, j: int, score: Any, devices: Any) -> bool:
 
 
 @compiled
-def _put(world: World, i: int, r: int, n: int, devices: Any) -> None:
+def _put(world: World, i: int, r: int, n: int, devices: Any) -> bool:
+    """Put one instance of r on node n; False where the policy finds no devices, though there is room."""
     chosen = 0
     if world.requests[r].gpu_count > 0:
         chosen = devices(world.machines, world.requests, r, n, world.knobs)
+        if chosen == 0:
+            return False
     take(world.machines, world.requests, r, n, chosen)
     touch(world.index, n)
     slot = world.slots[i]
     slot.node, slot.devices, slot.request = n, chosen, r
+    return True
 
 
 @compiled

@@ -118,8 +118,8 @@ def _shift(world: World, j: int, sign: int) -> None:
         touch(world.index, slot.node)
 
 
-FIELDS = 5
-"""CPU, memory, disk, RDMA, application instances withheld on a node; share and memory of each device follow."""
+APPLICATION, FIELDS = 4, 5
+"""CPU, memory, disk, RDMA withheld on a node, whether the instance counts as living there; devices' share and memory."""
 
 
 @compiled
@@ -136,6 +136,8 @@ def withhold(world: World) -> None:
         spot = world.reserved[k]
         _add(world, withheld[_row_of(world, k)], spot.request, spot.devices, spot.node, 1.0)
     for k in range(count):
+        _hide_application(world, k)
+    for k in range(count):
         if _row_of(world, k) != k:
             continue
         n = world.reserved[k].node
@@ -146,7 +148,7 @@ def withhold(world: World) -> None:
             i = np.int64(world.links[i].next)
         for f in range(withheld.shape[1]):
             withheld[k, f] = max(withheld[k, f], 0.0)
-        _hide(world, withheld[k], world.reserved[k].request, n, 1)
+        _hide(world, withheld[k], n, 1)
 
 
 @compiled
@@ -154,8 +156,32 @@ def restore(world: World) -> None:
     """Undo `withhold`."""
     withheld = world.withheld
     for k in range(world.options[RESERVED_COUNT]):
+        application = world.requests[world.reserved[k].request].application
+        if application >= 0:
+            world.machines.residents[world.reserved[k].node, application] -= int(withheld[k, APPLICATION])
         if _row_of(world, k) == k:
-            _hide(world, withheld[k], world.reserved[k].request, world.reserved[k].node, -1)
+            _hide(world, withheld[k], world.reserved[k].node, -1)
+
+
+@compiled
+def _hide_application(world: World, k: int) -> None:
+    """Count reserved instance k as living on its node already, unless one of its application ends there in time."""
+    spot = world.reserved[k]
+    application = world.requests[spot.request].application
+    if application < 0:
+        return
+    needed = 1
+    for other in range(k):
+        alike = world.requests[world.reserved[other].request].application == application
+        needed += world.reserved[other].node == spot.node and alike
+    i = world.machines.nodes[spot.node].first_slot
+    while i >= 0:
+        ends = world.queue.jobs[world.links[i].job].believed_end <= world.reserved_from[0]
+        needed -= ends and world.requests[world.slots[i].request].application == application
+        i = np.int64(world.links[i].next)
+    if needed > 0:
+        world.withheld[k, APPLICATION] = 1.0
+        world.machines.residents[spot.node, application] += 1
 
 
 @compiled
@@ -173,8 +199,6 @@ def _add(world: World, row: Floats, r: int, devices: int, n: int, sign: float) -
     row[1] += sign * request.memory
     row[2] += sign * request.disk
     row[3] += sign * request.rdma
-    if request.application >= 0 and request.application == world.requests[world.reserved[0].request].application:
-        row[4] += sign
     most = world.machines.gpus.shape[1]
     for d in range(world.machines.nodes[n].gpu_count):
         if devices >> d & 1:
@@ -183,14 +207,12 @@ def _add(world: World, row: Floats, r: int, devices: int, n: int, sign: float) -
 
 
 @compiled
-def _hide(world: World, row: Floats, r: int, n: int, sign: int) -> None:
+def _hide(world: World, row: Floats, n: int, sign: int) -> None:
     node = world.machines.nodes[n]
     node.cpu_free -= sign * int(row[0])
     node.memory_free -= sign * int(row[1])
     node.disk_free -= sign * int(row[2])
     node.rdma_free -= sign * int(row[3])
-    if world.requests[r].application >= 0:
-        world.machines.residents[n, world.requests[r].application] += sign * int(row[4])
     most = world.machines.gpus.shape[1]
     for d in range(node.gpu_count):
         device = world.machines.gpus[n, d]

@@ -123,6 +123,8 @@ class Machines(NamedTuple):
     free: Ints  # CPU, memory, disk, RDMA free over all nodes, then milli-GPU per model
 
 
+APPLICATIONS = 64
+"""Where applications begin in Machines.residents; GPU classes come before."""
 FREE_MODELS = 4
 """Where GPU models begin in Machines.free."""
 

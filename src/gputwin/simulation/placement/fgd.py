@@ -47,7 +47,8 @@ def _best(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -
             continue
         same = False
         for earlier in range(d):
-            same = same or machines.gpus[n, earlier].free == machines.gpus[n, d].free
+            alike = machines.gpus[n, earlier].free == machines.gpus[n, d].free
+            same = same or (alike and device_fits(machines, requests, r, n, earlier))
         if same:
             # A device with as much free was tried already and wins ties.
             continue

@@ -19,7 +19,7 @@ def score(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -
     points = 25 * (largest - machines.nodes[n].gpu_free) // largest
     own = gpu_class(requests, r)
     alike, others = machines.residents[n, own] > 0, False
-    for k in range(int(knobs.numbers[LARGEST_GPU]) // 1000 + 1):
+    for k in range(machines.nodes[n].gpu_count + 1):
         if k != own and machines.residents[n, k] > 0:
             others = True
     if alike:

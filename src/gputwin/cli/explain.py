@@ -1,0 +1,47 @@
+"""`gputwin explain`: why this job waited."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gputwin.cli.console import Json, emit, say, table
+
+
+def run(
+    directory: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a saved run.")],
+    job: Annotated[str, typer.Argument(metavar="JOB", help="Job id, or 'longest' for the one that waited longest.")],
+    json: Json = False,
+) -> None:
+    """Tell why a job waited, who held what it needed, and when it could have started otherwise.
+
+    Examples:
+
+        gputwin explain run longest
+
+        gputwin explain run 4b3f04b66a525d2df903eb16 --json
+    """
+    import polars as pl
+
+    from gputwin.core.units import format_duration
+    from gputwin.simulation.explain import explain
+    from gputwin.simulation.result import SimulationResult
+
+    result = SimulationResult.open(directory)
+    if job == "longest":
+        job = result.jobs.sort(pl.col("wait_seconds").fill_null(-1.0), descending=True)["job_id"][0]
+    told = explain(result, job)
+
+    def render() -> None:
+        for line in told.story():
+            say(line)
+        if told.could_have_started:
+            rows = [[k, "not before" if v is None else format_duration(v)] for k, v in told.could_have_started.items()]
+            table("It could have started after", ["with", "waiting"], rows)
+        if told.holders:
+            rows = [[h["job_id"], h["tenant"], f"{h['gpus']:g}", f"{h['gpu_hours']:,.2f}"] for h in told.holders]
+            table("Who held what it needed", ["job", "tenant", "GPUs", "GPU-hours meanwhile"], rows)
+
+    emit(told.to_json(), json, render)
