@@ -36,9 +36,7 @@ class FixedCluster(Cluster):
 def cluster_of(nodes: Sequence[Node]) -> Cluster:
     """Return the nodes as a cluster, each its own group."""
     groups = tuple(
-        NodeGroup(
-            f"n{i}", 1, n.gpus, n.model, n.gpu_memory, n.cpu, n.memory, n.disk, n.rdma, n.rack, n.domain
-        )
+        NodeGroup(f"n{i}", 1, n.gpus, n.model, n.gpu_memory, n.cpu, n.memory, n.disk, n.rdma, n.rack, n.domain)
         for i, n in enumerate(nodes)
     )
     return FixedCluster("tiny", groups)
@@ -178,8 +176,14 @@ def _random_node(dice: random.Random, rich: bool) -> Node:
     if not rich:
         return Node(gpus, model, **place)
     return Node(
-        gpus, model if gpus else None, dice.choice([None, 2000, 4000, 6000]), dice.choice([None, 8, 16]),
-        dice.choice([None, None, 10]), dice.choice([None, 100, 200]), dice.choice([None, 16, 32]), **place,
+        gpus,
+        model if gpus else None,
+        dice.choice([None, 2000, 4000, 6000]),
+        dice.choice([None, 8, 16]),
+        dice.choice([None, None, 10]),
+        dice.choice([None, 100, 200]),
+        dice.choice([None, 16, 32]),
+        **place,
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -29,7 +29,7 @@ def run(
 
     for path in policies or ():
         load_policies(path)
-    kinds = {"order": ORDERINGS, "backfill": BACKFILLS, "placement": PLACEMENTS}
+    kinds: dict[str, Any] = {"order": ORDERINGS, "backfill": BACKFILLS, "placement": PLACEMENTS}
     entries = [
         {"kind": kind, "name": p.name, "rule": p.rule, "parameters": dict(p.parameters), "source": p.source}
         for kind, registry in kinds.items()

@@ -49,12 +49,17 @@ def fgd2023(
                 known = any(c in at and at[c]["published"] is not None for c in COLUMNS)
                 if known:
                     rows.append(["", "published", *(f"{at[c]['published']:.2f}" for c in COLUMNS)])
-            table(f"GPU {metric}, % of capacity, at arrived load in %, mean of seeds (published: of ten seeds)",
-                  ["policy", "", *map(str, COLUMNS)], rows)
+            table(
+                f"GPU {metric}, % of capacity, at arrived load in %, mean of seeds (published: of ten seeds)",
+                ["policy", "", *map(str, COLUMNS)],
+                rows,
+            )
         gap = result.largest_difference()
         if gap is not None:
             everywhere = result.largest_difference(ALL_LOADS)
-            say("largest difference to the published figures of the same orders, deterministic policies: "
-                f"{gap:.4f} points at the loads above, {everywhere:.4f} at any of 131 loads")
+            say(
+                "largest difference to the published figures of the same orders, deterministic policies: "
+                f"{gap:.4f} points at the loads above, {everywhere:.4f} at any of 131 loads"
+            )
 
     emit(result.to_json(), json, render)

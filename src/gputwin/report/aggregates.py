@@ -139,8 +139,9 @@ def concentration(totals: pl.DataFrame) -> pl.DataFrame:
     ranks = np.unique(np.linspace(0, totals.height, min(totals.height + 1, MOST_POINTS)).round().astype(np.int64))
     columns = {"rank": ranks, "owner_share": ranks / totals.height}
     for name in ("task_share", "gpu_hour_share"):
-        if totals[name].null_count() == 0:
-            cumulative = np.concatenate([[0.0], np.cumsum(totals[name].sort(descending=True).to_numpy())])
+        if totals[name].count():
+            largest_first = totals[name].fill_null(0.0).sort(descending=True).to_numpy()
+            cumulative = np.concatenate([[0.0], np.cumsum(largest_first)])
             columns[name] = cumulative[ranks].clip(max=1.0)
     return pl.DataFrame(columns)
 

@@ -188,7 +188,7 @@ def load_over_time(frame: pl.DataFrame, axis: str, labels: Sequence[str]) -> go.
             line={"width": 1.8, "dash": _DASHES[i % len(_DASHES)]},
             hovertemplate="%{y:.1%}",
         )
-    figure.add_hline(y=1, annotation_text="capacity", annotation_position="top left")
+    figure.add_hline(y=1, annotation_text="capacity", annotation_position="top right")
     return figure
 
 

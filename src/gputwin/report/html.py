@@ -140,7 +140,7 @@ def _figure(part: FigurePart) -> str:
     id_, title = _text(part.id), _text(part.title)
     height = int(part.figure.layout.height)
     save = f'<button type="button" data-csv="{id_}" title="Download the data of this figure">Data (CSV)</button>'
-    return f"""<figure id="{id_}">
+    return f"""<figure id="figure-{id_}">
 <h3>{title}</h3>
 <div class="plot" data-figure="{id_}" role="img" aria-label="{title}" style="height:{height}px"></div>
 <figcaption>{_text(part.caption)} {save}</figcaption>

@@ -1,8 +1,8 @@
 """Why one job waited: its causes, who held what it needed, who went first, and when it could have started otherwise.
 
 The cluster's state during the wait is rebuilt from the run's placements. The job could have started, under a relaxed
-constraint, at the first moment at which all its instances had room with that constraint lifted; "no one before it" lifts
-only the queue.
+constraint, at the first moment at which all its instances had room with that constraint lifted; "no one before it"
+lifts only the queue.
 """
 
 from __future__ import annotations
@@ -127,9 +127,11 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
 
 
 def _brief(jobs: pl.DataFrame) -> list[dict[str, Any]]:
-    return jobs.head(_SHOWN).select(
-        "job_id", "tenant", "submit_time", "start_time", (pl.col("gpu_milli") / WHOLE).alias("gpus")
-    ).to_dicts()
+    return (
+        jobs.head(_SHOWN)
+        .select("job_id", "tenant", "submit_time", "start_time", (pl.col("gpu_milli") / WHOLE).alias("gpus"))
+        .to_dicts()
+    )
 
 
 def _holders(
@@ -163,8 +165,12 @@ class _Cluster:
         nodes = result.nodes
         self.free = {
             name: nodes[column].cast(pl.Int64).fill_null(PLENTY).to_numpy().copy()
-            for name, column in (("cpu", "cpu_milli"), ("memory", "memory_mib"), ("disk", "disk_mib"),
-                                 ("rdma", "rdma_percent"))
+            for name, column in (
+                ("cpu", "cpu_milli"),
+                ("memory", "memory_mib"),
+                ("disk", "disk_mib"),
+                ("rdma", "rdma_percent"),
+            )
         }
         self.count = nodes["gpu_count"].to_numpy()
         width = max(int(self.count.max()), 1)

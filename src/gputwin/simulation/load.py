@@ -233,7 +233,7 @@ def tasks_that_never_fit(tasks: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFra
         reason = _why_never(row, kinds)
         if reason:
             rows.append({"reason": reason, **{k: row[k] for k in ("tasks", "example_job", *shape)}})
-    schema = {
+    schema: dict[str, Any] = {
         "reason": pl.String,
         "tasks": pl.UInt32,
         "example_job": pl.String,

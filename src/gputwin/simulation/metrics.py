@@ -77,8 +77,10 @@ def jain_fairness(finished: pl.DataFrame) -> float | None:
 
     Jain, Chiu and Hawe, 1984. A tenant that never waits has x = 1; equal treatment gives 1 whatever the demand.
     """
-    by_tenant = finished.filter(pl.col("jct_seconds") > 0).group_by("tenant").agg(
-        (pl.col("duration_seconds").sum() / pl.col("jct_seconds").sum()).alias("x")
+    by_tenant = (
+        finished.filter(pl.col("jct_seconds") > 0)
+        .group_by("tenant")
+        .agg((pl.col("duration_seconds").sum() / pl.col("jct_seconds").sum()).alias("x"))
     )
     x = by_tenant["x"].to_numpy()
     return float(x.sum() ** 2 / (x.size * (x**2).sum())) if x.size and (x**2).sum() > 0 else None
@@ -89,9 +91,14 @@ def load_balance(jobs: pl.DataFrame, placements: pl.DataFrame, nodes: pl.DataFra
     run = (jobs["end_time"] - jobs["start_time"]).to_numpy()
     if placements.is_empty() or not np.isfinite(run[~np.isnan(run)]).all():
         return None
-    used = placements.select(
-        "node", (pl.col("gpu_count") * pl.col("gpu_milli") * pl.Series(run[placements["job"].to_numpy()])).alias("use")
-    ).group_by("node").agg(pl.col("use").sum())
+    used = (
+        placements.select(
+            "node",
+            (pl.col("gpu_count") * pl.col("gpu_milli") * pl.Series(run[placements["job"].to_numpy()])).alias("use"),
+        )
+        .group_by("node")
+        .agg(pl.col("use").sum())
+    )
     gpus = nodes["gpu_count"].to_numpy()
     load = np.zeros(gpus.size)
     load[used["node"].to_numpy()] = used["use"].to_numpy()

@@ -92,9 +92,7 @@ def placement(
         raise ValueError(f"gang must be score, consolidate or topology, not '{gang}'")
 
     def register(score: Callable[..., float]) -> Callable[..., float]:
-        PLACEMENTS.add(
-            Placement(name, rule, score, source, devices, gang, fresh, typical, dict(parameters or {}))
-        )
+        PLACEMENTS.add(Placement(name, rule, score, source, devices, gang, fresh, typical, dict(parameters or {})))
         return score
 
     return register

@@ -71,8 +71,13 @@ def result_of(run: Run, *, fingerprint: str = "", sla_wait_seconds: float | None
     nodes = run.cluster.nodes()
     clock = run.world.series.clock
     summary = summarise(
-        jobs, series, placements, nodes,
-        job_seconds_waited=float(clock[WAITED]), job_seconds_run=float(clock[RAN]), sla_wait_seconds=sla_wait_seconds,
+        jobs,
+        series,
+        placements,
+        nodes,
+        job_seconds_waited=float(clock[WAITED]),
+        job_seconds_run=float(clock[RAN]),
+        sla_wait_seconds=sla_wait_seconds,
     )
     summary["tasks_left_out"] = run.workload.left_out
     return SimulationResult(jobs, series, placements, nodes, _groups(run), summary, _manifest(run, fingerprint))
@@ -81,19 +86,21 @@ def result_of(run: Run, *, fingerprint: str = "", sla_wait_seconds: float | None
 def _jobs(run: Run) -> pl.DataFrame:
     records, workload = run.world.queue.jobs, run.workload
     instances = workload.shapes["instances"][records["shape"]]
-    frame = pl.DataFrame({
-        "job_id": workload.job_ids,
-        "tenant": pl.Series(workload.tenants).gather(records["tenant"]),
-        "outcome": pl.Series(OUTCOMES).gather(records["outcome"]),
-        "submit_time": records["submit"],
-        "start_time": records["start"],
-        "end_time": records["end"],
-        "duration_seconds": records["duration"],
-        "predicted_seconds": records["predicted"],
-        "instances": instances.astype(np.int32),
-        "gpu_milli": records["gpu_milli"].astype(np.int64),
-        "shape": records["shape"],
-    }).with_columns(pl.col("start_time", "end_time").fill_nan(None))
+    frame = pl.DataFrame(
+        {
+            "job_id": workload.job_ids,
+            "tenant": pl.Series(workload.tenants).gather(records["tenant"]),
+            "outcome": pl.Series(OUTCOMES).gather(records["outcome"]),
+            "submit_time": records["submit"],
+            "start_time": records["start"],
+            "end_time": records["end"],
+            "duration_seconds": records["duration"],
+            "predicted_seconds": records["predicted"],
+            "instances": instances.astype(np.int32),
+            "gpu_milli": records["gpu_milli"].astype(np.int64),
+            "shape": records["shape"],
+        }
+    ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
     wait = pl.col("start_time") - pl.col("submit_time")
     jct = pl.col("end_time") - pl.col("submit_time")
     frame = frame.with_columns(
@@ -140,14 +147,16 @@ def _placements(run: Run) -> pl.DataFrame:
     instances = run.workload.shapes["instances"][run.workload.jobs["shape"]]
     placed = slots["node"] >= 0
     requests = run.workload.requests[slots["request"][placed]]
-    return pl.DataFrame({
-        "job": np.repeat(np.arange(instances.size, dtype=np.uint32), instances)[placed],
-        "node": slots["node"][placed].astype(np.uint32),
-        "devices": slots["devices"][placed],
-        "request": slots["request"][placed].astype(np.uint32),
-        "gpu_count": requests["gpu_count"].astype(np.int32),
-        "gpu_milli": requests["gpu_milli"].astype(np.int32),
-    })
+    return pl.DataFrame(
+        {
+            "job": np.repeat(np.arange(instances.size, dtype=np.uint32), instances)[placed],
+            "node": slots["node"][placed].astype(np.uint32),
+            "devices": slots["devices"][placed],
+            "request": slots["request"][placed].astype(np.uint32),
+            "gpu_count": requests["gpu_count"].astype(np.int32),
+            "gpu_milli": requests["gpu_milli"].astype(np.int32),
+        }
+    )
 
 
 def _groups(run: Run) -> pl.DataFrame:
@@ -155,15 +164,29 @@ def _groups(run: Run) -> pl.DataFrame:
     workload = run.workload
     groups, requests = workload.groups, workload.requests[workload.groups["request"]]
     allowed = workload.allowed[groups["request"]]
-    return pl.DataFrame({
-        "shape": np.repeat(np.arange(workload.shapes.size, dtype=np.uint32), workload.shapes["groups"]),
-        "request": groups["request"].astype(np.uint32),
-        "size": groups["size"],
-        **{name: requests[name] for name in (
-            "cpu", "memory", "disk", "rdma", "gpu_count", "gpu_milli", "gpu_memory", "max_per_node", "application",
-        )},
-        "models": [[m for m, ok in zip(workload.models, row, strict=True) if ok] for row in allowed],
-    }, schema_overrides={"models": pl.List(pl.String)})
+    return pl.DataFrame(
+        {
+            "shape": np.repeat(np.arange(workload.shapes.size, dtype=np.uint32), workload.shapes["groups"]),
+            "request": groups["request"].astype(np.uint32),
+            "size": groups["size"],
+            **{
+                name: requests[name]
+                for name in (
+                    "cpu",
+                    "memory",
+                    "disk",
+                    "rdma",
+                    "gpu_count",
+                    "gpu_milli",
+                    "gpu_memory",
+                    "max_per_node",
+                    "application",
+                )
+            },
+            "models": [[m for m, ok in zip(workload.models, row, strict=True) if ok] for row in allowed],
+        },
+        schema_overrides={"models": pl.List(pl.String)},
+    )
 
 
 def _manifest(run: Run, fingerprint: str) -> dict[str, Any]:

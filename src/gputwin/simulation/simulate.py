@@ -23,10 +23,10 @@ from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
     DEVICE,
+    FIRST_PARAMETER,
     LINK,
     NODE,
     PLACEMENT_PARAMETER,
-    FIRST_PARAMETER,
     PLENTY,
     SLOT,
     WHOLE,
@@ -143,7 +143,10 @@ def make_machines(cluster: Cluster, workload: Workload) -> Machines:
         raise UserError("the workload was made for a cluster with other GPU models")
     nodes = np.zeros(frame.height, NODE)
     for name, column in (
-        ("cpu", "cpu_milli"), ("memory", "memory_mib"), ("disk", "disk_mib"), ("rdma", "rdma_percent")
+        ("cpu", "cpu_milli"),
+        ("memory", "memory_mib"),
+        ("disk", "disk_mib"),
+        ("rdma", "rdma_percent"),
     ):
         nodes[name] = nodes[f"{name}_free"] = frame[column].cast(pl.Int64).fill_null(PLENTY).to_numpy()
     nodes["gpu_count"] = nodes["gpus_whole"] = frame["gpu_count"].to_numpy()

@@ -25,8 +25,9 @@ def typical_jobs(workload: Workload) -> Records:
     per_group = np.repeat(per_shape, shapes["groups"]) * groups["size"].astype(np.int64)
     kind = requests[groups["request"]]
     kinds = (
-        pl.DataFrame({"cpu": kind["cpu"], "milli": kind["gpu_milli"], "count": kind["gpu_count"],
-                      "instances": per_group})
+        pl.DataFrame(
+            {"cpu": kind["cpu"], "milli": kind["gpu_milli"], "count": kind["gpu_count"], "instances": per_group}
+        )
         .group_by("cpu", "milli", "count")
         .agg(pl.col("instances").sum())
         .sort("instances", "cpu", "milli", "count", descending=True)

@@ -60,9 +60,7 @@ class Workload:
         return int(self.shapes["instances"][self.jobs["shape"]].sum(dtype=np.int64))
 
 
-def workload_of(
-    trace: Trace, models: Sequence[str], *, share: str = "fraction", predict: str = "oracle"
-) -> Workload:
+def workload_of(trace: Trace, models: Sequence[str], *, share: str = "fraction", predict: str = "oracle") -> Workload:
     """Return the trace's jobs as arrays, for a cluster with these GPU models.
 
     `share` 'exclusive' rounds shares of a GPU up to whole devices. `predict` says what the scheduler believes:
@@ -79,8 +77,15 @@ def workload_of(
     shapes = _shapes(groups)
     names = jobs["tenant"].unique(maintain_order=True)
     return Workload(
-        _job_records(jobs, names, shapes), shapes, _group_records(groups), requests, allowed, jobs["job_id"],
-        tuple(names.to_list()), tuple(models), left_out,
+        _job_records(jobs, names, shapes),
+        shapes,
+        _group_records(groups),
+        requests,
+        allowed,
+        jobs["job_id"],
+        tuple(names.to_list()),
+        tuple(models),
+        left_out,
     )
 
 
@@ -165,8 +170,11 @@ def _jobs(tasks: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     jobs = (
         tasks.group_by("job_id", maintain_order=True)
         .agg(
-            pl.col("arrival_time").min(), pl.col("runtime", "predicted", "priority").max(),
-            pl.col("tenant").first(), pl.col("groups").sort(), pl.col("gpu_total").sum(),
+            pl.col("arrival_time").min(),
+            pl.col("runtime", "predicted", "priority").max(),
+            pl.col("tenant").first(),
+            pl.col("groups").sort(),
+            pl.col("gpu_total").sum(),
         )
         .sort("arrival_time", "job_id", maintain_order=True)
         .with_columns(pl.col("groups").cast(pl.List(pl.String)).list.join(",").alias("code"))
@@ -196,8 +204,12 @@ def _group_records(groups: pl.Series) -> Records:
 def _job_records(jobs: pl.DataFrame, tenants: pl.Series, shapes: Records) -> Records:
     records = np.zeros(jobs.height, JOB)
     for name, column in (
-        ("submit", "arrival_time"), ("duration", "runtime"), ("predicted", "predicted"), ("priority", "priority"),
-        ("gpu_milli", "gpu_total"), ("shape", "shape"),
+        ("submit", "arrival_time"),
+        ("duration", "runtime"),
+        ("predicted", "predicted"),
+        ("priority", "priority"),
+        ("gpu_milli", "gpu_total"),
+        ("shape", "shape"),
     ):
         records[name] = jobs[column].to_numpy()
     numbered = pl.DataFrame({"tenant": tenants}).with_row_index("number")

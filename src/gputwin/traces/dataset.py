@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import polars as pl
 from polars.io.plugins import register_io_source
 
-from gputwin.core.errors import InputError
+from gputwin.core.errors import InputError, shorten
 from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.measures import ARRIVAL
 from gputwin.traces.quality import Finding
@@ -58,11 +59,20 @@ class TraceMeta:
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> TraceMeta:
-        """Return the record read back from plain data."""
+        """Return the record read back from plain data; a ValueError, TypeError or KeyError where it is no record."""
         data = dict(data)
         data["inputs"] = tuple(InputFile(**i) for i in data.get("inputs", ()))
         data["findings"] = tuple(Finding(**{**f, "examples": tuple(f["examples"])}) for f in data.get("findings", ()))
-        return cls(**data)
+        meta = cls(**data)
+        for name, value, wanted in (
+            *(("tables", rows, int) for rows in dict(meta.tables).values()),
+            *((name, getattr(meta, name), str) for name in ("source", "title", "zone", "fingerprint")),
+            *((name, getattr(meta, name), int) for name in ("rows_read", "rows_kept", "rows_dropped")),
+        ):
+            if not isinstance(value, wanted):
+                raise TypeError(f"{name}: {shorten(value)!r} is not {wanted.__name__}")
+        ZoneInfo(meta.zone)
+        return replace(meta, clock=Clock(meta.clock))
 
 
 class Trace:
@@ -90,17 +100,16 @@ class Trace:
             meta = TraceMeta.from_json(json.loads(meta_path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             raise InputError("not a trace directory", file=path, remedy="make one with: gputwin ingest") from None
-        except (ValueError, TypeError, KeyError) as error:
-            raise InputError(f"damaged ({error})", file=meta_path, remedy="ingest again") from None
+        except (ValueError, TypeError, KeyError, RecursionError) as error:
+            raise InputError(f"damaged ({shorten(error, 200)})", file=meta_path, remedy="ingest again") from None
         if meta.schema_version != SCHEMA_VERSION:
             raise InputError(
                 f"written with schema {meta.schema_version}, this is {SCHEMA_VERSION}",
                 file=meta_path,
                 remedy="ingest the raw files again",
             )
-        for name in meta.tables:
-            if name not in TABLES or not (path / f"{name}.parquet").is_file():
-                raise InputError(f"table '{name}' is missing", file=path, remedy="ingest again")
+        for name, rows in meta.tables.items():
+            _check_table(path / f"{name}.parquet", name, rows)
         return cls(meta, path=path)
 
     def has(self, table: str) -> bool:
@@ -118,13 +127,17 @@ class Trace:
     def frame(self, table: str) -> pl.DataFrame:
         """Return a table in memory; one the source lacks is empty."""
         if table not in self._frames:
-            try:
-                self._frames[table] = self.scan(table).collect()
-            except pl.exceptions.PolarsError as error:
-                raise InputError(
-                    f"table '{table}' cannot be read ({error})", file=self.path, remedy="ingest again"
-                ) from None
+            self._frames[table] = self.collect(self.scan(table))
         return self._frames[table]
+
+    def collect(self, query: pl.LazyFrame) -> pl.DataFrame:
+        """Return the result of a query on scanned tables; where a file is damaged, an InputError."""
+        try:
+            return query.collect()
+        except pl.exceptions.ComputeError as error:
+            raise InputError(
+                f"a table cannot be read ({shorten(error, 200)})", file=self.path, remedy="ingest again"
+            ) from None
 
     @property
     def tasks(self) -> pl.DataFrame:
@@ -173,6 +186,20 @@ class Trace:
         tables["requests"] = self.requests.filter(pl.col("submit_time").is_between(start, end, closed="left"))
         tables["series"] = self.series.filter(pl.col("time").is_between(start, end, closed="left"))
         return Trace.from_frames({n: f for n, f in tables.items() if self.has(n)}, self.meta)
+
+
+def _check_table(path: Path, name: str, rows: int) -> None:
+    """Raise unless the Parquet file has the canonical table's columns and as many rows; reads its footer only."""
+    if name not in TABLES or not path.is_file():
+        raise InputError(f"table '{shorten(name)}' is missing", file=path.parent, remedy="ingest again")
+    try:
+        is_right = pl.read_parquet_schema(path) == TABLES[name].schema
+        found = pl.scan_parquet(path).select(pl.len()).collect().item()
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise InputError(f"not a readable table ({shorten(error, 200)})", file=path, remedy="ingest again") from None
+    if not is_right or found != rows:
+        problem = f"{found:,} rows instead of {rows:,}" if is_right else f"not the columns of the {name} table"
+        raise InputError(problem, file=path, remedy="ingest again")
 
 
 def write_table(frame: pl.DataFrame, path: Path | io.BytesIO) -> None:

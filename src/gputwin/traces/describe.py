@@ -58,9 +58,8 @@ class Description:
 
 def describe(trace: Trace) -> Description:
     """Return the description of `trace`, reading only the columns it needs."""
-    tasks = (
-        trace.scan("tasks")
-        .select(
+    tasks = trace.collect(
+        trace.scan("tasks").select(
             pl.len().alias("tasks"),
             pl.col("job_id").n_unique().alias("jobs"),
             pl.col("instances").sum().alias("instances"),
@@ -77,10 +76,8 @@ def describe(trace: Trace) -> Description:
             .sum()
             .alias("never_started"),
         )
-        .collect()
-        .row(0, named=True)
-    )
-    columns = trace.scan("tasks").select(WAIT, RUNTIME, GPU_MILLI_TOTAL / 1000).collect()
+    ).row(0, named=True)
+    columns = trace.collect(trace.scan("tasks").select(WAIT, RUNTIME, GPU_MILLI_TOTAL / 1000))
     nodes = trace.nodes
     meta = trace.meta
     return Description(
@@ -107,11 +104,11 @@ def describe(trace: Trace) -> Description:
         tasks_without_submit_and_start=tasks["timeless"],
         tasks_running=tasks["running"],
         tasks_never_started=tasks["never_started"],
-        status=_counts(trace.scan("tasks"), "status"),
+        status=_counts(trace, "tasks", "status"),
         wait_seconds=_distribution(columns["wait_seconds"]),
         runtime_seconds=_distribution(columns["runtime_seconds"]),
         gpus_requested=_distribution(columns["gpu_milli_total"]),
-        metrics=_counts(trace.scan("series"), "metric"),
+        metrics=_counts(trace, "series", "metric"),
         rows_read=meta.rows_read,
         rows_kept=meta.rows_kept,
         rows_dropped=meta.rows_dropped,
@@ -131,17 +128,13 @@ def time_bounds(trace: Trace) -> tuple[float, float] | None:
     highs: list[float] = []
     for name in trace.meta.tables:
         for column in TABLES[name].time_columns:
-            low, high = (
-                trace.scan(name)
-                .select(pl.col(column).min().alias("low"), pl.col(column).max().alias("high"))
-                .collect()
-                .row(0)
-            )
+            bounds = trace.scan(name).select(pl.col(column).min().alias("low"), pl.col(column).max().alias("high"))
+            low, high = trace.collect(bounds).row(0)
             if low is not None:
                 lows.append(low)
                 highs.append(high)
     if trace.has("tasks"):
-        last = trace.scan("tasks").select((ARRIVAL + RUNTIME).max()).collect().item()
+        last = trace.collect(trace.scan("tasks").select((ARRIVAL + RUNTIME).max())).item()
         highs += [] if last is None else [last]
     return (min(lows), max(highs)) if lows else None
 
@@ -155,8 +148,8 @@ def _gpus_by_model(nodes: pl.DataFrame) -> dict[str, int]:
     return dict(sorted(rows.iter_rows(), key=lambda r: (-r[1], r[0])))
 
 
-def _counts(frame: pl.LazyFrame, column: str) -> dict[str, int]:
-    rows = frame.group_by(pl.col(column).cast(pl.String)).len().collect()
+def _counts(trace: Trace, table: str, column: str) -> dict[str, int]:
+    rows = trace.collect(trace.scan(table).group_by(pl.col(column).cast(pl.String)).len())
     return dict(sorted(rows.iter_rows(), key=lambda r: (-r[1], r[0])))
 
 

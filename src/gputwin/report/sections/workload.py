@@ -156,7 +156,7 @@ def _owners(subject: Subject) -> list[Part]:
         f"{totals['task_share'].head(top).sum():.1%} of the tasks"
     )
     if "gpu_hour_share" in curve.columns:
-        hours = totals["gpu_hour_share"].sort(descending=True).head(top).sum()
+        hours = totals["gpu_hour_share"].sort(descending=True, nulls_last=True).head(top).sum()
         caption += f"; the same number of {who}s, ranked by GPU-hours, hold {hours:.1%} of the GPU-hours"
     title = f"How much the largest {who}s account for"
     figure = figures.concentration(curve, f"{who}s")

@@ -5,4 +5,11 @@ from __future__ import annotations
 from gputwin.simulation.engine.world import EASY
 from gputwin.simulation.policy import BACKFILLS, Backfill
 
-POLICY = BACKFILLS.add(Backfill("easy", "who does not delay the first blocked job may overtake", EASY, "Lifka, The ANL/IBM SP Scheduling System, JSSPP 1995"))
+POLICY = BACKFILLS.add(
+    Backfill(
+        "easy",
+        "who does not delay the first blocked job may overtake",
+        EASY,
+        "Lifka, The ANL/IBM SP Scheduling System, JSSPP 1995",
+    )
+)

@@ -3,10 +3,10 @@
 Numba's cache looks only at the file of the function it compiles, not at those of the functions called from it, so all
 machine code is kept in a folder named after the contents of the whole engine: change any part and it is compiled anew.
 
-Parts have no wrappers for calls from Python: each wrapper would unpack every array of the world, and the engine compiles
-several times faster without. Small parts that run for every event are inlined, since handing the arrays on costs more
-than the work. References are not counted (`_nrt`): the caller keeps every array alive, compiled code allocates none, and
-counting would take most of the time.
+Parts have no wrappers for calls from Python: each wrapper would unpack every array of the world, and the engine
+compiles several times faster without. Small parts that run for every event are inlined, since handing the arrays on
+costs more than the work. References are not counted (`_nrt`): the caller keeps every array alive, compiled code
+allocates none, and counting would take most of the time.
 """
 
 from __future__ import annotations
@@ -21,9 +21,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
-from numba import njit
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Numba's stubs know neither the option `_nrt` nor the fields of its configuration.
+njit: Any = numba.njit
+config: Any = numba.config
 _INTERNAL = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
@@ -46,12 +48,12 @@ def cache_folder() -> str:
 @contextmanager
 def _cached_here() -> Iterator[None]:
     """Let what is compiled inside keep its code in our folder; Numba asks for the folder when it decorates."""
-    before = numba.config.CACHE_DIR
-    numba.config.CACHE_DIR = cache_folder()
+    before = config.CACHE_DIR
+    config.CACHE_DIR = cache_folder()
     try:
         yield
     finally:
-        numba.config.CACHE_DIR = before
+        config.CACHE_DIR = before
 
 
 def compiled(function: F) -> F:

@@ -19,7 +19,9 @@ def fullest(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs)
             if chosen >> d & 1 or not device_fits(machines, requests, r, n, d):
                 continue
             free = machines.gpus[n, d].free
-            if best < 0 or (free > machines.gpus[n, best].free if emptiest_first else free < machines.gpus[n, best].free):
+            if best < 0 or (
+                free > machines.gpus[n, best].free if emptiest_first else free < machines.gpus[n, best].free
+            ):
                 best = d
         if best < 0:
             return 0
@@ -33,9 +35,10 @@ def emptiest(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs
     for _ in range(requests[r].gpu_count):
         best = -1
         for d in range(machines.nodes[n].gpu_count):
-            if not chosen >> d & 1 and device_fits(machines, requests, r, n, d):
-                if best < 0 or machines.gpus[n, d].free > machines.gpus[n, best].free:
-                    best = d
+            if chosen >> d & 1 or not device_fits(machines, requests, r, n, d):
+                continue
+            if best < 0 or machines.gpus[n, d].free > machines.gpus[n, best].free:
+                best = d
         if best < 0:
             return 0
         chosen |= 1 << best

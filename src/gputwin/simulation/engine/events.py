@@ -1,7 +1,7 @@
 """The event list: a binary heap of (time, kind, number), so that ties break the same way in every run.
 
-Kinds are in the order in which events of one instant are handled. Faults, resizing, preemption and scaling bring their own
-kinds; the loop hands each to its handler.
+Kinds are in the order in which events of one instant are handled. Faults, resizing, preemption and scaling
+bring their own kinds; the loop hands each to its handler.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Events(NamedTuple):
     """The heap: times, and codes that hold kind and number."""
 
     heap: Records
-    count: Ints  # [1]
+    count: Ints  # type: ignore[assignment]  # [1]
 
 
 def make_events(capacity: int) -> Events:

@@ -15,10 +15,16 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit import rooms
 from gputwin.simulation.engine.state import Flags, Ints, Knobs, Machines, Records, SmallInts
 
-CELL = np.dtype([
-    ("score", np.float64),
-    ("room", np.int32), ("room_gpu_only", np.int32), ("room_no_limit", np.int32), ("room_no_network", np.int32),
-], align=True)
+CELL = np.dtype(
+    [
+        ("score", np.float64),
+        ("room", np.int32),
+        ("room_gpu_only", np.int32),
+        ("room_no_limit", np.int32),
+        ("room_no_network", np.int32),
+    ],
+    align=True,
+)
 
 
 class Index(NamedTuple):

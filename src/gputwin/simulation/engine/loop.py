@@ -14,6 +14,7 @@ from gputwin.simulation.engine.place import place, unplace
 from gputwin.simulation.engine.queue import WAITING, push
 from gputwin.simulation.engine.running import discharge
 from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
+from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
@@ -43,8 +44,13 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
             return now
         now = min(coming, upcoming)
         advance(
-            world.series, world.machines, world.index, world.knobs, world.queue.counts[WAITING],
-            world.options[RUNNING_COUNT], now,
+            world.series,
+            world.machines,
+            world.index,
+            world.knobs,
+            world.queue.counts[WAITING],
+            world.options[RUNNING_COUNT],
+            now,
         )
         decide = False
         while next_time(world.events) == now:
@@ -87,7 +93,7 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     may go first.
     """
     mode = world.options[BACKFILL]
-    s = np.int64(world.queue.jobs[j].shape)
+    s = wide(world.queue.jobs[j].shape)
     alone = world.queue.counts[WAITING] == 0
     # Without a release since the last pass, whoever waits still cannot start, so under greedy skip j goes next.
     passable = mode == GREEDY and world.queue.shapes[s].waiting == 0
@@ -136,7 +142,7 @@ def _mark_never_fitting(world: World, score: Any, devices: Any) -> None:
     """Mark shapes of which not even the empty cluster can hold a job."""
     jobs, shapes = world.queue.jobs, world.queue.shapes
     for j in range(jobs.size):
-        s = np.int64(jobs[j].shape)
+        s = wide(jobs[j].shape)
         if shapes[s].never_fits >= 0:
             continue
         shapes[s].never_fits = not place(world, j, score, devices)

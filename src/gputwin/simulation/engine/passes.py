@@ -13,6 +13,7 @@ from gputwin.simulation.engine.place import fits, place
 from gputwin.simulation.engine.queue import LISTED, before, first, first_of_all, first_short, remove
 from gputwin.simulation.engine.reservation import reserve, restore, withhold
 from gputwin.simulation.engine.running import enlist
+from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.world import ATTRIBUTE, BACKFILL, RESERVED_JOB, RUNS, STRICT, TRACK, World
 
 CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
@@ -121,7 +122,7 @@ def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     count = _open_shapes(world, head, score)
     window = world.reserved_from[0] - now
     while count > 0:
-        at, best = -1, np.int64(-1)
+        at, best = -1, wide(-1)
         for k in range(count):
             j = _candidate(world, candidates[k], shapes[candidates[k]].reach, window)
             if j >= 0 and (best < 0 or before(world.queue.jobs, j, best)):

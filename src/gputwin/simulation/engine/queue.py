@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.state import Ints, Records, SmallInts
+from gputwin.simulation.engine.state import Ints, Records, SmallInts, wide
 
 
 class Queue(NamedTuple):
@@ -64,13 +64,13 @@ def _pull(jobs: Records, t: int) -> None:
 def _split(jobs: Records, t: int, j: int) -> tuple[int, int]:
     """Return the roots of what goes before job j and after it."""
     if t < 0:
-        return np.int64(-1), np.int64(-1)
+        return wide(-1), wide(-1)
     if before(jobs, t, j):
-        a, b = _split(jobs, np.int64(jobs[t].right), j)
+        a, b = _split(jobs, wide(jobs[t].right), j)
         jobs[t].right = a
         _pull(jobs, t)
         return t, b
-    a, b = _split(jobs, np.int64(jobs[t].left), j)
+    a, b = _split(jobs, wide(jobs[t].left), j)
     jobs[t].left = b
     _pull(jobs, t)
     return a, t
@@ -83,10 +83,10 @@ def _merge(jobs: Records, a: int, b: int) -> int:
     if b < 0:
         return a
     if _weight(a) > _weight(b):
-        jobs[a].right = _merge(jobs, np.int64(jobs[a].right), b)
+        jobs[a].right = _merge(jobs, wide(jobs[a].right), b)
         _pull(jobs, a)
         return a
-    jobs[b].left = _merge(jobs, a, np.int64(jobs[b].left))
+    jobs[b].left = _merge(jobs, a, wide(jobs[b].left))
     _pull(jobs, b)
     return b
 
@@ -102,9 +102,9 @@ def _insert(jobs: Records, t: int, j: int) -> int:
         _pull(jobs, j)
         return j
     if before(jobs, j, t):
-        jobs[t].left = _insert(jobs, np.int64(jobs[t].left), j)
+        jobs[t].left = _insert(jobs, wide(jobs[t].left), j)
     else:
-        jobs[t].right = _insert(jobs, np.int64(jobs[t].right), j)
+        jobs[t].right = _insert(jobs, wide(jobs[t].right), j)
     _pull(jobs, t)
     return t
 
@@ -112,11 +112,11 @@ def _insert(jobs: Records, t: int, j: int) -> int:
 @compiled
 def _remove(jobs: Records, t: int, j: int) -> int:
     if t == j:
-        return _merge(jobs, np.int64(jobs[j].left), np.int64(jobs[j].right))
+        return _merge(jobs, wide(jobs[j].left), wide(jobs[j].right))
     if before(jobs, j, t):
-        jobs[t].left = _remove(jobs, np.int64(jobs[t].left), j)
+        jobs[t].left = _remove(jobs, wide(jobs[t].left), j)
     else:
-        jobs[t].right = _remove(jobs, np.int64(jobs[t].right), j)
+        jobs[t].right = _remove(jobs, wide(jobs[t].right), j)
     _pull(jobs, t)
     return t
 
@@ -127,7 +127,7 @@ def push(queue: Queue, s: int, j: int, key: float) -> None:
     job, shape = queue.jobs[j], queue.shapes[s]
     job.key = key
     job.left = job.right = -1
-    shape.root = _insert(queue.jobs, np.int64(shape.root), j)
+    shape.root = _insert(queue.jobs, wide(shape.root), j)
     shape.waiting += 1
     queue.counts[WAITING] += 1
     if shape.waiting == 1:
@@ -140,7 +140,7 @@ def push(queue: Queue, s: int, j: int, key: float) -> None:
 def remove(queue: Queue, s: int, j: int) -> None:
     """Take job j out of the queue of shape s."""
     shape = queue.shapes[s]
-    shape.root = _remove(queue.jobs, np.int64(shape.root), j)
+    shape.root = _remove(queue.jobs, wide(shape.root), j)
     shape.waiting -= 1
     queue.counts[WAITING] -= 1
     if shape.waiting == 0:
@@ -154,9 +154,9 @@ def remove(queue: Queue, s: int, j: int) -> None:
 @compiled
 def first(queue: Queue, s: int) -> int:
     """Return the job of shape s that goes first; -1 for none."""
-    t = np.int64(queue.shapes[s].root)
+    t = wide(queue.shapes[s].root)
     while t >= 0 and queue.jobs[t].left >= 0:
-        t = np.int64(queue.jobs[t].left)
+        t = wide(queue.jobs[t].left)
     return t
 
 
@@ -164,23 +164,23 @@ def first(queue: Queue, s: int) -> int:
 def first_short(queue: Queue, s: int, most: float) -> int:
     """Return the first job of shape s whose predicted duration is at most `most`; -1 for none."""
     jobs = queue.jobs
-    t = np.int64(queue.shapes[s].root)
+    t = wide(queue.shapes[s].root)
     if t < 0 or jobs[t].least > most:
-        return np.int64(-1)
+        return wide(-1)
     while True:
-        left = np.int64(jobs[t].left)
+        left = wide(jobs[t].left)
         if left >= 0 and jobs[left].least <= most:
             t = left
         elif jobs[t].predicted <= most:
             return t
         else:
-            t = np.int64(jobs[t].right)
+            t = wide(jobs[t].right)
 
 
 @compiled
 def first_of_all(queue: Queue) -> int:
     """Return the waiting job that goes before all others; -1 for none."""
-    best = np.int64(-1)
+    best = wide(-1)
     for k in range(queue.counts[LISTED]):
         j = first(queue, queue.listed[k])
         if best < 0 or before(queue.jobs, j, best):

@@ -1,4 +1,4 @@
-"""EASY's reservation: when and where the first blocked job will start, and how others may still use its nodes till then.
+"""EASY's reservation: when and where the first blocked job will start, and how others may use its nodes till then.
 
 Lifka, "The ANL/IBM SP Scheduling System", 1995; Mu'alem and Feitelson, 2001. The shadow time is the first believed
 end of a running job at which the blocked job fits. Its instances are then given definite nodes and devices; a job that
@@ -16,7 +16,7 @@ from gputwin.simulation.engine.events import FINISH, next_time, pop, schedule
 from gputwin.simulation.engine.fit import rooms
 from gputwin.simulation.engine.index import touch
 from gputwin.simulation.engine.place import fits, place, unplace
-from gputwin.simulation.engine.state import WHOLE, Floats, change
+from gputwin.simulation.engine.state import WHOLE, Floats, change, wide
 from gputwin.simulation.engine.world import RESERVED_COUNT, RESERVED_JOB, RUNNING_COUNT, World
 
 
@@ -78,7 +78,7 @@ def _next_to_end(world: World, n: int, after: float, last: int) -> tuple[int, fl
         later = end > after or (end == after and i > last)
         if later and (end < soonest or (end == soonest and i < best)):
             best, soonest = i, end
-        i = np.int64(link.next)
+        i = wide(link.next)
     return best, soonest
 
 
@@ -119,7 +119,7 @@ def _shift(world: World, j: int, sign: int) -> None:
 
 
 APPLICATION, FIELDS = 4, 5
-"""CPU, memory, disk, RDMA withheld on a node, whether the instance counts as living there; devices' share and memory."""
+"""Withheld: CPU, memory, disk, RDMA, whether an instance counts as living there; then each device's share, memory."""
 
 
 @compiled
@@ -145,7 +145,7 @@ def withhold(world: World) -> None:
         while i >= 0:
             if world.queue.jobs[world.links[i].job].believed_end <= world.reserved_from[0]:
                 _add(world, withheld[k], world.slots[i].request, world.slots[i].devices, n, -1.0)
-            i = np.int64(world.links[i].next)
+            i = wide(world.links[i].next)
         for f in range(withheld.shape[1]):
             withheld[k, f] = max(withheld[k, f], 0.0)
         _hide(world, withheld[k], n, 1)
@@ -178,7 +178,7 @@ def _hide_application(world: World, k: int) -> None:
     while i >= 0:
         ends = world.queue.jobs[world.links[i].job].believed_end <= world.reserved_from[0]
         needed -= ends and world.requests[world.slots[i].request].application == application
-        i = np.int64(world.links[i].next)
+        i = wide(world.links[i].next)
     if needed > 0:
         world.withheld[k, APPLICATION] = 1.0
         world.machines.residents[spot.node, application] += 1

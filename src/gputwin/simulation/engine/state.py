@@ -22,67 +22,110 @@ SmallInts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
+wide: Any = np.int64
+"""Makes a 32-bit field of a record the integer compiled code counts with."""
+
 WHOLE = 1000
 PLENTY = 1 << 40
 """Stands for 'not modelled' capacity: larger than any sum of requests."""
 
-NODE = np.dtype([
-    ("cpu_free", np.int64), ("memory_free", np.int64), ("disk_free", np.int64), ("rdma_free", np.int64),
-    ("gpu_free", np.int64),  # milli-GPU free over all devices
-    ("gpus_whole", np.int64),  # devices entirely free
-    ("gpu_count", np.int64), ("cpu", np.int64), ("memory", np.int64), ("disk", np.int64), ("rdma", np.int64),
-    ("model", np.int64), ("rack", np.int64), ("domain", np.int64),
-    ("first_slot", np.int64),  # an instance that runs here, start of a list; -1: none (kept for backfilling only)
-    ("fragmentation", np.float64),
-], align=True)
+NODE = np.dtype(
+    [
+        ("cpu_free", np.int64),
+        ("memory_free", np.int64),
+        ("disk_free", np.int64),
+        ("rdma_free", np.int64),
+        ("gpu_free", np.int64),  # milli-GPU free over all devices
+        ("gpus_whole", np.int64),  # devices entirely free
+        ("gpu_count", np.int64),
+        ("cpu", np.int64),
+        ("memory", np.int64),
+        ("disk", np.int64),
+        ("rdma", np.int64),
+        ("model", np.int64),
+        ("rack", np.int64),
+        ("domain", np.int64),
+        ("first_slot", np.int64),  # an instance that runs here, start of a list; -1: none (kept for backfilling only)
+        ("fragmentation", np.float64),
+    ],
+    align=True,
+)
 
 DEVICE = np.dtype([("free", np.int64), ("memory_free", np.int64)], align=True)
 
-REQUEST = np.dtype([
-    ("cpu", np.int64), ("memory", np.int64), ("disk", np.int64), ("rdma", np.int64),
-    ("gpu_count", np.int64),
-    ("gpu_milli", np.int64),  # of each device
-    ("gpu_memory", np.int64),  # MiB of each device
-    ("max_per_node", np.int64),  # -1: no limit
-    ("application", np.int64),  # column of the residents table; -1: none
-    # Kept by the index:
-    ("slot", np.int64), ("seen", np.int64),
-    ("room", np.int64), ("room_gpu_only", np.int64), ("room_no_limit", np.int64), ("room_no_network", np.int64),
-], align=True)
+REQUEST = np.dtype(
+    [
+        ("cpu", np.int64),
+        ("memory", np.int64),
+        ("disk", np.int64),
+        ("rdma", np.int64),
+        ("gpu_count", np.int64),
+        ("gpu_milli", np.int64),  # of each device
+        ("gpu_memory", np.int64),  # MiB of each device
+        ("max_per_node", np.int64),  # -1: no limit
+        ("application", np.int64),  # column of the residents table; -1: none
+        # Kept by the index:
+        ("slot", np.int64),
+        ("seen", np.int64),
+        ("room", np.int64),
+        ("room_gpu_only", np.int64),
+        ("room_no_limit", np.int64),
+        ("room_no_network", np.int64),
+    ],
+    align=True,
+)
 
-JOB = np.dtype([
-    ("submit", np.float64),
-    ("duration", np.float64),  # s; what it will really take
-    ("predicted", np.float64),  # s; what the scheduler believes
-    ("priority", np.float64),
-    ("deadline", np.float64),
-    ("gpu_milli", np.float64),  # of the whole gang
-    ("attained", np.float64),  # s of service so far
-    ("start", np.float64), ("end", np.float64),
-    ("believed_end", np.float64),  # when the scheduler thinks it ends, once it runs
-    ("key", np.float64), ("least", np.float64),  # in the queue
-    ("first_slot", np.int64),
-    ("left", np.int32), ("right", np.int32),  # in the queue
-    ("running_at", np.int32),
-    ("tenant", np.int32), ("shape", np.int32),
-    ("outcome", np.int32),
-], align=True)
+JOB = np.dtype(
+    [
+        ("submit", np.float64),
+        ("duration", np.float64),  # s; what it will really take
+        ("predicted", np.float64),  # s; what the scheduler believes
+        ("priority", np.float64),
+        ("deadline", np.float64),
+        ("gpu_milli", np.float64),  # of the whole gang
+        ("attained", np.float64),  # s of service so far
+        ("start", np.float64),
+        ("end", np.float64),
+        ("believed_end", np.float64),  # when the scheduler thinks it ends, once it runs
+        ("key", np.float64),
+        ("least", np.float64),  # in the queue
+        ("first_slot", np.int64),
+        ("left", np.int32),
+        ("right", np.int32),  # in the queue
+        ("running_at", np.int32),
+        ("tenant", np.int32),
+        ("shape", np.int32),
+        ("outcome", np.int32),
+    ],
+    align=True,
+)
 
-SHAPE = np.dtype([
-    ("first_group", np.int32), ("groups", np.int32), ("instances", np.int32),
-    ("root", np.int32), ("waiting", np.int32), ("listed_at", np.int32),  # in the queue
-    ("cause", np.int32),
-    ("never_fits", np.int32),  # -1: not tried yet
-    ("reach", np.int32),  # what may overtake in the present pass
-    ("since", np.float64),
-], align=True)
+SHAPE = np.dtype(
+    [
+        ("first_group", np.int32),
+        ("groups", np.int32),
+        ("instances", np.int32),
+        ("root", np.int32),
+        ("waiting", np.int32),
+        ("listed_at", np.int32),  # in the queue
+        ("cause", np.int32),
+        ("never_fits", np.int32),  # -1: not tried yet
+        ("reach", np.int32),  # what may overtake in the present pass
+        ("since", np.float64),
+    ],
+    align=True,
+)
 
 GROUP = np.dtype([("request", np.int32), ("size", np.int32)], align=True)
 
-SLOT = np.dtype([
-    ("devices", np.int64),  # bit set
-    ("node", np.int32), ("request", np.int32),
-], align=True)
+SLOT = np.dtype(
+    [
+        ("devices", np.int64),  # bit set
+        ("node", np.int32),
+        ("request", np.int32),
+    ],
+    align=True,
+)
 
 LINK = np.dtype([("job", np.int32), ("next", np.int32), ("previous", np.int32)], align=True)
 """One per slot where backfilling needs to know who runs on a node."""

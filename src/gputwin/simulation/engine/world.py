@@ -19,7 +19,7 @@ class World(NamedTuple):
     requests: Records
     groups: Records
     queue: Queue
-    index: Index
+    index: Index  # type: ignore[assignment]
     events: Events
     slots: Records
     links: Records

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from gputwin.simulation.engine.compiled import compiled
-
 from gputwin.simulation.engine.devices import fullest
 from gputwin.simulation.engine.fit import device_fits
 from gputwin.simulation.engine.series import fragmentation
@@ -16,7 +15,9 @@ _fullest = compiled(fullest)
 
 
 @compiled
-def _points_with(machines: Machines, requests: Records, r: int, n: int, devices: int, before: float, knobs: Knobs) -> int:
+def _points_with(
+    machines: Machines, requests: Records, r: int, n: int, devices: int, before: float, knobs: Knobs
+) -> int:
     """Return 0 to 100 whole points for how much fragmentation falls when the instance takes `devices`."""
     milli = requests[r].gpu_milli
     taken = milli * requests[r].gpu_count

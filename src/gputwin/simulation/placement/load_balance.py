@@ -18,5 +18,7 @@ def score(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -
     cpu = (machines.nodes[n].cpu_free - requests[r].cpu) / max(machines.nodes[n].cpu, 1)
     if machines.nodes[n].gpu_count == 0:
         return cpu
-    gpu = (machines.nodes[n].gpu_free - requests[r].gpu_count * requests[r].gpu_milli) / (1000.0 * machines.nodes[n].gpu_count)
+    gpu = (machines.nodes[n].gpu_free - requests[r].gpu_count * requests[r].gpu_milli) / (
+        1000.0 * machines.nodes[n].gpu_count
+    )
     return 0.5 * cpu + 0.5 * gpu

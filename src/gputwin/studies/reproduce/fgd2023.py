@@ -2,8 +2,8 @@
 
 Pods of the openb cluster arrive one by one and never leave; one that does not fit is dropped. The order of pods and the
 nodes' ranks among equals are given per seed. The authors' published figures stand beside this file: mean and standard
-deviation of ten seeds at ten loads for every workload (`fgd2023_means.csv`), and five single seeds of the default one at
-every load (`fgd2023_seeds.csv`).
+deviation of ten seeds at ten loads for every workload (`fgd2023_means.csv`), and five single seeds of the default one
+at every load (`fgd2023_seeds.csv`).
 """
 
 from __future__ import annotations
@@ -157,7 +157,9 @@ def read_order(path: Path) -> Order:
     except OSError as error:
         raise InputError(error.strerror or str(error), file=path, remedy="check the path") from None
     except (ValueError, EOFError) as error:
-        raise InputError(f"not an order file ({error})", file=path, remedy="lines are node,RANK-name or pod,name") from None
+        raise InputError(
+            f"not an order file ({error})", file=path, remedy="lines are node,RANK-name or pod,name"
+        ) from None
     seed = _SEED.search(path.name)
     return Order(seed[1] if seed else path.name, nodes, names)
 
@@ -205,7 +207,9 @@ def _timed(tasks: pl.DataFrame, nodes: pl.DataFrame) -> Trace:
         pl.lit(np.inf).alias("duration_seconds"),
         pl.lit(False).alias("is_running"),
     )
-    return Trace(TraceMeta("openb2023", tables={"tasks": tasks.height, "nodes": nodes.height}), {"tasks": tasks, "nodes": nodes})
+    return Trace(
+        TraceMeta("openb2023", tables={"tasks": tasks.height, "nodes": nodes.height}), {"tasks": tasks, "nodes": nodes}
+    )
 
 
 def _cluster(nodes: pl.DataFrame) -> Cluster:
@@ -218,17 +222,24 @@ def _measure(arrivals: Trace, policy: str, label: str, typical: Records) -> pl.D
     workload = workload_of(arrivals, cluster_models(cluster))
     seed = int("".join(c for c in label if c.isdigit()) or 0)
     outcome = run(
-        workload, cluster, Scheduler("fifo", "loss", policy), seed=seed, bin_seconds=1.0, attribute=False,
+        workload,
+        cluster,
+        Scheduler("fifo", "loss", policy),
+        seed=seed,
+        bin_seconds=1.0,
+        attribute=False,
         typical=typical,
     )
     capacity = cluster.gpu_count * WHOLE_GPU_MILLI
     values = outcome.world.series.values[: workload.size]
     load = np.round(np.cumsum(workload.jobs["gpu_milli"]) / capacity * 100).astype(np.int64)
-    frame = pl.DataFrame({
-        "load": load,
-        "allocation": values[:, USED + 4 :].sum(axis=1) / capacity * 100,
-        "fragmentation": values[:, FRAGMENTED] / capacity * 100,
-    })
+    frame = pl.DataFrame(
+        {
+            "load": load,
+            "allocation": values[:, USED + 4 :].sum(axis=1) / capacity * 100,
+            "fragmentation": values[:, FRAGMENTED] / capacity * 100,
+        }
+    )
     return (
         frame.group_by("load", maintain_order=True)
         .agg(pl.col(METRICS).mean())

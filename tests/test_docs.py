@@ -1,0 +1,63 @@
+"""The docs say what the code does."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from docs.generate import HERE, PAGES
+
+from gputwin.cli.main import main
+from gputwin.simulation.cluster import open_cluster
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def code_blocks(page: str, language: str) -> list[str]:
+    text = (REPOSITORY / "docs" / page).read_text(encoding="utf-8")
+    return re.findall(rf"```{language}\n(.*?)```", text, re.DOTALL)
+
+
+@pytest.mark.parametrize("name", sorted(PAGES))
+def test_generated_pages_are_up_to_date(name):
+    assert (HERE / name).read_text(encoding="utf-8") == PAGES[name](), "run: make docs"
+
+
+def test_the_cluster_in_the_docs_is_a_cluster(tmp_path):
+    (block,) = code_blocks("clusters.md", "yaml")
+    path = tmp_path / "cluster.yaml"
+    path.write_text(block)
+    cluster = open_cluster(str(path))
+    assert cluster.node_count == sum(g["count"] for g in yaml.safe_load(block)["groups"])
+    assert cluster.gpu_count == 40 * 8 + 100 * 2
+
+
+def test_the_policy_in_the_docs_runs_by_name_from_the_command_line(tmp_path, capsys):
+    (block,) = code_blocks("own-policy.md", "python")
+    # The example stands in examples/ too, so that it can be copied from there.
+    assert block == (REPOSITORY / "examples" / "coldest.py").read_text(encoding="utf-8")
+    name = f"docs_{tmp_path.name.replace('-', '_')}"
+    path = tmp_path / f"{name}.py"
+    path.write_text(block.replace('"coldest"', f'"{name}"'))
+    code = main(
+        [
+            "simulate",
+            "synthetic:pai2020?jobs=200",
+            "--cluster",
+            "pai2020",
+            "--placement",
+            name,
+            "--policies",
+            str(path),
+            "--json",
+        ]
+    )
+    assert code == 0
+    assert f'"placement": "{name}"' in capsys.readouterr().out
+
+
+def test_a_misspelt_policy_is_one_line_with_a_suggestion(capsys):
+    assert main(["simulate", "synthetic:pai2020?jobs=50", "--cluster", "pai2020", "--placement", "best-fti"]) == 2
+    assert "did you mean 'best-fit'" in capsys.readouterr().err
