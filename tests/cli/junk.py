@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gputwin.traces.ingest import ingest
 from tests.traces.samples import dlrm2025, kubernetes, openb2023, requests
 
 HEADER = dlrm2025.HEADER
@@ -206,6 +207,23 @@ COMMANDS = (
 )
 
 
+def _damaged_trace(file: str, *says: str) -> Junk:
+    def make(folder: Path) -> list[str]:
+        ingest(dlrm2025.write(folder), folder / "trace")
+        path = folder / "trace" / file
+        path.write_bytes(_flipped(path.read_bytes()))
+        return ["describe", str(folder / "trace")]
+
+    return Junk(f"damaged {file}", make, ("trace", *says, "ingest again"))
+
+
+TRACES = (
+    _damaged_trace("trace.json", "trace.json", "damaged"),
+    _damaged_trace("tasks.parquet", "damaged or was changed"),
+    Junk("no trace", lambda folder: ["describe", str(folder / "nope")], ("nope", "no such file")),
+)
+
+
 def _cluster(name: str, text: str, *says: str) -> Junk:
     def make(folder: Path) -> list[str]:
         (folder / "cluster.yaml").write_text(text)
@@ -242,4 +260,4 @@ CLUSTERS = (
     Junk("zero nodes", lambda _: ["check", "synthetic:openb2023", "--cluster", "homogeneous:0x8"], ("count",)),
 )
 
-EVERY = (*TABLES, *ARCHIVES, *DOCUMENTS, *COMMANDS, *CLUSTERS)
+EVERY = (*TABLES, *ARCHIVES, *DOCUMENTS, *COMMANDS, *TRACES, *CLUSTERS)

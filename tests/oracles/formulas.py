@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,7 +72,7 @@ def priority_waits(residual: float, loads: Sequence[float]) -> list[float]:
     in M/M/c; `loads` are of each class, per server.
     """
     upto = np.cumsum([0.0, *loads])
-    return [residual / ((1 - a) * (1 - b)) for a, b in zip(upto[:-1], upto[1:], strict=True)]
+    return [residual / ((1 - a) * (1 - b)) for a, b in pairwise(upto)]
 
 
 def kaufman_roberts(units: int, loads: Mapping[int, float]) -> dict[int, float]:

@@ -1,4 +1,4 @@
-"""Queues as clusters: one GPU is one server, so what theory and peer libraries know of queues can be asked of the engine."""
+"""Queues as clusters: one GPU is one server, so the engine can be asked what theory and peer libraries know."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gputwin.traces.schema import TASKS, conform
 
 Floats = NDArray[np.float64]
 WARM_UP = 0.1
-"""Share of a run that is not measured: thousands of jobs, where at a load of 0.8 the start is forgotten after hundreds."""
+"""Share of a run that is not measured: thousands of jobs, where the empty start is forgotten after hundreds."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def serve(
 
 @dataclass(frozen=True)
 class Replicates:
-    """Figures of independent replications, and by how much the load drawn in each was above the one meant, in erlangs."""
+    """Figures of independent replications, and by how many erlangs the load drawn in each was above the one meant."""
 
     name: str
     figures: dict[str, Floats]
@@ -131,8 +131,8 @@ class Replicates:
     def interval(self, figure: str, confidence: float = 0.999) -> tuple[float, float]:
         """Return the mean and its half width by Student's t, with the load drawn as control variate.
 
-        Lavenberg and Welch, "A Perspective on the Use of Control Variables", 1981: much of what replications differ in is
-        the load they happened to draw, whose mean is known, so the figure is read off the regression line at that mean.
+        Lavenberg and Welch, "A Perspective on the Use of Control Variables", 1981: much of what replications differ
+        in is the load they happened to draw, and its mean is known: the figure is read off the regression line there.
         """
         line = stats.linregress(self.excess_load, self.figures[figure])
         return line.intercept, stats.t.ppf((1 + confidence) / 2, self.excess_load.size - 2) * line.intercept_stderr
@@ -155,7 +155,7 @@ def replicate(
     scheduler: Scheduler | None = None,
     count: int = 20,
 ) -> Replicates:
-    """Return what is measured in `count` runs of independent arrivals that bring `load` erlangs; streams are the name's."""
+    """Return what is measured in `count` runs of independent arrivals that bring `load` erlangs on average."""
     figures, excess = [], []
     for k in range(count):
         jobs = draw(stream(0, name, k))

@@ -356,6 +356,16 @@ class Placer:
         return everywhere
 
 
+def _least(now: Machine, later: Machine) -> Machine:
+    """Return what is free both now and later, with the present company."""
+    both = now.copy()
+    both.free = {a: min(now.free[a], later.free[a]) for a in AMOUNTS}
+    both.share = [min(pair) for pair in zip(now.share, later.share, strict=True)]
+    both.gpu_memory = [min(pair) for pair in zip(now.gpu_memory, later.gpu_memory, strict=True)]
+    both.applications |= later.applications  # the larger count of each
+    return both
+
+
 # --- The loop. ---
 
 
@@ -373,6 +383,8 @@ class Reference:
         self.end: dict[int, float] = {}
         self.believed_end: dict[int, float] = {}
         self.reserved: tuple[int, float, tuple[Spot, ...]] | None = None
+        self.plans: dict[int, tuple[float, tuple[Spot, ...]]] = {}
+        self.plans_hold = True
         self.now = -math.inf
 
     def simulate(self) -> list[Outcome]:
@@ -380,14 +392,16 @@ class Reference:
         never = [self.placer.place(self.machines, job) is None for job in self.jobs]
         while coming or self.running:
             corrections = [self.believed_end[j] for j in self.running if self.now <= self.believed_end[j] < self.end[j]]
-            events = [self.end[j] for j in self.running] + (corrections if self.backfill == "easy" else [])
+            events = [self.end[j] for j in self.running] + [start for start, _ in self.plans.values()]
+            if self.backfill in ("easy", "conservative"):
+                events += corrections
             self._advance(min(events + [self.jobs[j].submit for j in coming[:1]]))
             for j in [j for j in self.running if self.end[j] == self.now]:
                 self._finish(j)
             for j in self.running:
                 if self.believed_end[j] == self.now:
                     self.believed_end[j] = self.now + max(self.now - self.outcomes[j].start, 1.0)
-                    self.reserved = None
+                    self.reserved, self.plans_hold = None, False
             while coming and self.jobs[coming[0]].submit == self.now:
                 j = coming.pop(0)
                 if never[j]:
@@ -412,24 +426,34 @@ class Reference:
         for spot in self.outcomes[j].spots:
             self.machines[spot.node].take(spot.ask, spot.devices, -1)
         if self.believed_end[j] != self.now:
-            self.reserved = None
+            self.reserved, self.plans_hold = None, False
 
     def _try(self, j: int, machines: Sequence[Machine]) -> bool:
         """Start job j where the policy puts it on `machines` (the cluster, or what of it j may use)."""
         spots = self.placer.place(machines, self.jobs[j])
-        if spots is None:
-            return False
+        if spots is not None:
+            self._start(j, spots)
+        return spots is not None
+
+    def _start(self, j: int, spots: tuple[Spot, ...]) -> None:
         for spot in spots:
             self.machines[spot.node].take(spot.ask, spot.devices)
-        outcome, job = self.outcomes[j], self.jobs[j]
+        outcome = self.outcomes[j]
         outcome.fate, outcome.start, outcome.spots = "runs", self.now, spots
-        self.end[j], self.believed_end[j] = self.now + job.duration, self.now + job.predicted
+        self.end[j], self.believed_end[j] = self.now + self.jobs[j].duration, self.now + self._believed(j)
         self.running.append(j)
         if j in self.waiting:
             self.waiting.remove(j)
-        return True
+
+    def _believed(self, j: int) -> float:
+        """Return how long job j is believed to take; where every job has a plan, none can take no time."""
+        predicted = self.jobs[j].predicted
+        return 1.0 if self.backfill == "conservative" and predicted <= 0 else predicted
 
     def _pass(self) -> None:
+        if self.backfill == "conservative":
+            self._plan_all()
+            return
         if self.backfill == "greedy":
             for j in list(self.waiting):
                 self._try(j, self.machines)
@@ -469,13 +493,45 @@ class Reference:
         then = self._after(begin)
         for spot in spots:
             then[spot.node].take(spot.ask, spot.devices)
-        both = [m.copy() for m in self.machines]
-        for now, later in zip(both, then, strict=True):
-            now.free = {a: min(now.free[a], later.free[a]) for a in AMOUNTS}
-            now.share = [min(pair) for pair in zip(now.share, later.share, strict=True)]
-            now.gpu_memory = [min(pair) for pair in zip(now.gpu_memory, later.gpu_memory, strict=True)]
-            now.applications |= later.applications  # the larger count of each
-        return both
+        return [_least(now, later) for now, later in zip(self.machines, then, strict=True)]
+
+    # --- Conservative backfilling: everybody has a plan, and nobody may get in another's way. ---
+
+    def _plan_all(self) -> None:
+        """Plan who has no plan, or everyone, one by one, where ends differ from what was believed; start who is due."""
+        anew, self.plans_hold = not self.plans_hold, True
+        for j in list(self.waiting):
+            if anew or j not in self.plans:
+                self.plans.pop(j, None)
+                self.plans[j] = self._plan(j)
+            if self.plans[j][0] <= self.now:
+                self._start(j, self.plans.pop(j)[1])
+
+    def _plan(self, j: int) -> tuple[float, tuple[Spot, ...]]:
+        """Return the earliest time from which job j fits for as long as it is believed to run, and where."""
+        ends = {self.believed_end[k] for k in self.running}
+        ends |= {start + self._believed(k) for k, (start, _) in self.plans.items()}
+        for time in [self.now, *sorted(end for end in ends if end > self.now)]:
+            spots = self.placer.place(self._fullest_between(time, time + self._believed(j)), self.jobs[j])
+            if spots is not None:
+                return time, spots
+        raise AssertionError("a job that fits on the empty cluster fits once everybody has ended")
+
+    def _fullest_between(self, begin: float, end: float) -> list[Machine]:
+        """Return the least that is free at any moment in [begin, end); it falls only when a plan starts."""
+        moments = [begin, *(start for start, _ in self.plans.values() if begin < start < end)]
+        least = self._planned_at(begin)
+        for moment in moments[1:]:
+            least = [_least(m, other) for m, other in zip(least, self._planned_at(moment), strict=True)]
+        return least
+
+    def _planned_at(self, moment: float) -> list[Machine]:
+        machines = self._after(moment)
+        for k, (start, spots) in self.plans.items():
+            if start <= moment < start + self._believed(k):
+                for spot in spots:
+                    machines[spot.node].take(spot.ask, spot.devices)
+        return machines
 
     # --- Why jobs wait. ---
 
@@ -483,7 +539,8 @@ class Reference:
         head = self.waiting[0]
         if self.backfill == "strict" and j != head:
             return "behind_other_job"
-        if self.backfill == "easy" and self.jobs[j].groups != self.jobs[head].groups and self._each_group_fits(j):
+        first = self.backfill == "easy" and self.jobs[j].groups == self.jobs[head].groups
+        if self.backfill in ("easy", "conservative") and not first and self._each_group_fits(j):
             return "behind_other_job"
         return self._shortage(self.jobs[j])
 

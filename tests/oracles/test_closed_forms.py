@@ -1,18 +1,21 @@
-"""Where theory has an exact answer, the engine gives it: within a 99.9 % confidence interval that is narrow enough to tell.
+"""Where theory has an exact answer, the engine gives it, within a 99.9 % confidence interval narrow enough to tell.
 
-Each figure is the mean of independent replications; seeds are fixed, so the outcome is too. Loads are moderate, so that the
-warm-up left out is many relaxation times long. Mean service is 1 s unless said otherwise.
+Each figure is the mean of independent replications; seeds are fixed, so the outcome is too. Loads are moderate, so that
+the warm-up left out is many relaxation times long. Mean service is 1 s unless said otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
+from gputwin.core.rng import stream
 from gputwin.simulation.simulate import Scheduler
 from tests.oracles.formulas import (
     dm1_wait,
@@ -26,9 +29,10 @@ from tests.oracles.formulas import (
     priority_waits,
     sjf_wait,
 )
-from tests.oracles.queueing import Arrivals, Floats, Outcome, replicate, servers
+from tests.oracles.queueing import Arrivals, Floats, Outcome, replicate, serve, servers
 
 JOBS = 50_000
+FEWER_JOBS = 30_000
 BY_PRIORITY = Scheduler(order="priority", order_parameters={"aging": 0.0})
 LOSS = Scheduler(backfill="loss")
 
@@ -87,12 +91,11 @@ def test_a_single_server_waits_as_pollaczek_and_khinchine_say(kind: str) -> None
     found.assert_agrees("jobs waiting", rate * exact, 0.03)
 
 
-@pytest.mark.parametrize(("count", "rate"), [(1, 0.7), (3, 2.1), (8, 5.6)])
-def test_servers_wait_as_erlang_c_says(count: int, rate: float) -> None:
+@pytest.mark.parametrize(("count", "rate", "jobs"), [(1, 0.7, JOBS), (3, 2.1, 60_000), (8, 5.6, 2 * JOBS)])
+def test_servers_wait_as_erlang_c_says(count: int, rate: float, jobs: int) -> None:
     long = 1 / (count - rate)
 
     def draw(rng: np.random.Generator) -> Arrivals:
-        jobs = JOBS if count < 8 else 2 * JOBS
         return Arrivals(poisson(rng, rate, jobs), rng.exponential(1.0, jobs))
 
     def measure(jobs: Arrivals, done: Outcome) -> dict[str, float]:
@@ -105,8 +108,8 @@ def test_servers_wait_as_erlang_c_says(count: int, rate: float) -> None:
 
     found = replicate(f"M/M/{count}", rate, draw, measure, servers(count))
     exact = mmc_wait(count, rate, 1.0)
-    found.assert_agrees("mean wait", exact, 0.04)
-    found.assert_agrees("jobs waiting", rate * exact, 0.04)
+    found.assert_agrees("mean wait", exact, 0.035)
+    found.assert_agrees("jobs waiting", rate * exact, 0.035)
     found.assert_agrees("share that waits", erlang_c(count, rate), 0.02)
     found.assert_agrees("share that waits long", mmc_wait_exceeds(count, rate, 1.0, long), 0.04)
     found.assert_agrees("servers busy", rate, 0.005)
@@ -173,7 +176,7 @@ def test_loss_is_erlang_b_whatever_the_service(kind: str) -> None:
     count, rate = 10, 8.0
 
     def draw(rng: np.random.Generator) -> Arrivals:
-        return Arrivals(poisson(rng, rate), SERVICES[kind].draw(rng, JOBS))
+        return Arrivals(poisson(rng, rate, FEWER_JOBS), SERVICES[kind].draw(rng, FEWER_JOBS))
 
     def measure(_: Arrivals, done: Outcome) -> dict[str, float]:
         return {"lost": float(done.lost[done.settled].mean()), "servers busy": done.time_average(done.busy)}
@@ -185,31 +188,41 @@ def test_loss_is_erlang_b_whatever_the_service(kind: str) -> None:
 
 
 UNITS = 10
-LOADS = {1: 2.0, 2: 1.0, 5: 0.4}
-LAYOUTS: dict[str, tuple[Any, Callable[[Any], dict[str, Any]]]] = {
-    "GPUs of a node": (servers(1, UNITS), lambda size: {"gpus": size}),
-    "gangs over nodes": (servers(UNITS, 1), lambda size: {"instances": size}),
-    "shares of a GPU": (servers(1, 1), lambda size: {"milli": size * 1000 // UNITS}),
-}
+LOADS = {1: 3.0, 2: 1.5, 5: 0.6}
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_loss_of_jobs_of_several_sizes_is_what_kaufman_and_roberts_say(layout: str) -> None:
-    cluster, ask = LAYOUTS[layout]
-    sizes, loads = np.array(list(LOADS)), np.array(list(LOADS.values()))
+def several_sizes(rng: np.random.Generator) -> tuple[Arrivals, NDArray[np.int64]]:
+    """Return jobs that bring these loads, each on one server, and how many of the units each shall take."""
+    loads = np.array(list(LOADS.values()))
+    size = rng.choice(list(LOADS), FEWER_JOBS, p=loads / loads.sum())
+    return Arrivals(poisson(rng, loads.sum(), FEWER_JOBS), rng.exponential(1.0, FEWER_JOBS)), size
+
+
+def test_loss_of_jobs_of_several_sizes_is_what_kaufman_and_roberts_say() -> None:
+    """Jobs take 1, 2 or 5 tenths of a GPU."""
 
     def draw(rng: np.random.Generator) -> Arrivals:
-        size = rng.choice(sizes, JOBS, p=loads / loads.sum())
-        return Arrivals(poisson(rng, loads.sum()), rng.exponential(1.0, JOBS), **ask(size))
+        jobs, size = several_sizes(rng)
+        return replace(jobs, milli=1000 * size // UNITS)
 
     def measure(jobs: Arrivals, done: Outcome) -> dict[str, float]:
-        lost, size = done.lost[done.settled], jobs.size[done.settled] * UNITS / cluster.gpu_count
-        return {f"lost of size {b}": float(lost[size == b].mean()) for b in LOADS}
+        lost, milli = done.lost[done.settled], np.asarray(jobs.milli)[done.settled]
+        return {f"size {b}": float(lost[milli == 1000 * b // UNITS].mean()) for b in LOADS}
 
-    load = float(sizes @ loads) * cluster.gpu_count / UNITS
-    found = replicate(layout, load, draw, measure, cluster, LOSS)
+    load = sum(b * load for b, load in LOADS.items()) / UNITS
+    found = replicate("shares of a GPU, lost", load, draw, measure, servers(1), LOSS)
     for b, exact in kaufman_roberts(UNITS, LOADS).items():
-        found.assert_agrees(f"lost of size {b}", exact, 0.04)
+        found.assert_agrees(f"size {b}", exact, 0.03)
+
+
+def test_ten_units_are_ten_units() -> None:
+    """Tenths of a GPU, GPUs of a node and gangs over nodes of one GPU lose the same jobs."""
+    jobs, size = several_sizes(stream(0, "units"))
+    shares = serve(replace(jobs, milli=1000 * size // UNITS), servers(1), LOSS)
+    gpus = serve(replace(jobs, gpus=size), servers(1, UNITS), LOSS)
+    gangs = serve(replace(jobs, instances=size), servers(UNITS), LOSS)
+    np.testing.assert_array_equal(gpus.lost, shares.lost)
+    np.testing.assert_array_equal(gangs.lost, shares.lost)
 
 
 def test_the_markov_chain_of_gangs_has_the_plain_queues_as_its_ends() -> None:

@@ -8,12 +8,14 @@ import numpy as np
 import pytest
 
 from gputwin.core.rng import stream
+from gputwin.simulation.policy import BACKFILLS
 from gputwin.simulation.simulate import Scheduler
 from tests.oracles.formulas import mg1_wait
 from tests.oracles.queueing import Arrivals, Floats, Outcome, replicate, serve, servers
 
 ORDERS = ["fifo", "sjf", "priority", "gpu-time", "las", "srtf"]
-BACKFILLS = ["strict", "greedy", "easy", "loss"]
+RULES = BACKFILLS.names()
+WAITING_RULES = [rule for rule in RULES if rule != "loss"]
 
 
 def mixed_jobs(count: int) -> Arrivals:
@@ -45,7 +47,7 @@ def level(edges: Floats, begin: Floats, end: Floats, height: Any = 1.0) -> Float
     return np.diff(ramps(begin) - ramps(end))
 
 
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", RULES)
 @pytest.mark.parametrize("order", ["fifo", "sjf"])
 def test_levels_over_time_are_those_of_the_jobs(order: str, backfill: str) -> None:
     """Little's law on the path: job-seconds counted over time are the jobs' own; so is work, in GPU-seconds."""
@@ -59,7 +61,7 @@ def test_levels_over_time_are_those_of_the_jobs(order: str, backfill: str) -> No
     assert done.lost.any() if backfill == "loss" else done.wait.mean() > 0.1
 
 
-@pytest.mark.parametrize("backfill", BACKFILLS)
+@pytest.mark.parametrize("backfill", RULES)
 def test_work_done_is_work_brought(backfill: str) -> None:
     jobs = mixed_jobs(5_000)
     done = serve(jobs, servers(5, 4), Scheduler("fifo", backfill), bin_seconds=10 * jobs.submit[-1])
@@ -69,7 +71,7 @@ def test_work_done_is_work_brought(backfill: str) -> None:
     np.testing.assert_allclose(done.end - done.start, np.where(done.lost, np.nan, jobs.service), rtol=1e-9)
 
 
-@pytest.mark.parametrize("backfill", ["strict", "greedy", "easy"])
+@pytest.mark.parametrize("backfill", WAITING_RULES)
 @pytest.mark.parametrize("order", ORDERS)
 def test_the_causes_of_a_wait_sum_to_it(order: str, backfill: str) -> None:
     done = serve(mixed_jobs(5_000), servers(5, 4), Scheduler(order, backfill))
@@ -102,17 +104,16 @@ def test_no_server_idles_while_a_job_waits(order: str) -> None:
 def test_overtaking_rules_differ_only_where_jobs_differ(order: str) -> None:
     """Where all jobs ask for the same, who does not fit keeps nobody else out."""
     workload = single_jobs(20_000, 3.6).workload()
-    strict, greedy, easy = (
-        serve(workload, servers(4), Scheduler(order, rule)) for rule in ("strict", "greedy", "easy")
-    )
-    np.testing.assert_array_equal(greedy.start, strict.start)
-    np.testing.assert_array_equal(easy.start, strict.start)
+    strict = serve(workload, servers(4), Scheduler(order, "strict"))
+    # Promises kept to whoever came first are the same only where that is the order.
+    for rule in WAITING_RULES if order == "fifo" else ("greedy", "easy"):
+        np.testing.assert_array_equal(serve(workload, servers(4), Scheduler(order, rule)).start, strict.start)
 
 
 def test_a_single_server_is_busy_at_the_same_times_in_every_order() -> None:
     """The work left is the same whoever goes first, so Σ service × wait is too, path by path.
 
-    Kleinrock, Queueing Systems II, 1976, section 3.4: the area under the work left is Σ (service × wait + service² / 2).
+    Kleinrock, Queueing Systems II, section 3.4: the area under the work left is Σ (service × wait + service² / 2).
     """
     workload = single_jobs(20_000, 0.9).workload()
 
@@ -133,13 +134,13 @@ def test_a_single_server_is_busy_at_the_same_times_in_every_order() -> None:
 
 
 def test_what_urgent_jobs_gain_the_others_pay() -> None:
-    """Kleinrock's conservation law: Σ load × mean wait over classes is the same in every order blind to service times."""
+    """Kleinrock's conservation law: Σ load × mean wait of classes is the same in every order blind to service times."""
     rates, means = np.array([0.25, 0.3]), np.array([1.0, 1.5])
     loads = rates * means
     strict, aging = (Scheduler(order="priority", order_parameters={"aging": a}) for a in (0.0, 0.2))
 
     def draw(rng: np.random.Generator) -> Arrivals:
-        urgent = rng.random(30_000) < rates[0] / rates.sum()
+        urgent = rng.random(20_000) < rates[0] / rates.sum()
         submit = np.cumsum(rng.exponential(1 / rates.sum(), urgent.size))
         return Arrivals(submit, rng.exponential(np.where(urgent, *means)), priority=urgent)
 
@@ -157,7 +158,7 @@ def test_what_urgent_jobs_gain_the_others_pay() -> None:
     found = replicate("conservation law", loads.sum(), draw, measure, servers(1))
     exact = loads.sum() * mg1_wait(rates.sum(), loads.sum() / rates.sum(), 2 * float(loads @ means) / rates.sum())
     for name in ("fifo", "strict", "aging"):
-        found.assert_agrees(name, exact, 0.04)
+        found.assert_agrees(name, exact, 0.05)
     for name in ("strict − fifo", "aging − fifo"):
         mean, half_width = found.interval(name)
-        assert abs(mean) <= half_width <= 0.01 * exact
+        assert abs(mean) <= half_width <= 0.015 * exact

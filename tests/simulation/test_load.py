@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -111,14 +112,14 @@ def test_a_resource_that_a_node_does_not_tell_is_never_short() -> None:
 @pytest.mark.parametrize(
     ("tasks", "says"),
     [
-        (THREE[:2], "fits with room: at most 100%"),
-        ([*THREE, {"submit_time": 10.0, "start_time": 10.0, "end_time": 11.0}], "20% of the time"),
+        (THREE[:2], "fits with room"),
+        ([*THREE, {"submit_time": 10.0, "start_time": 10.0, "end_time": 11.0}], r"20(\.0)?% of the time"),
         ([{**task, "instances": 4, "gpu_count": 1} for task in THREE], "does not fit"),
         ([*THREE[:2], {**THREE[2], "gpu_count": 8}], "1 of 3 tasks can never be placed"),
     ],
 )
 def test_the_verdict_says_whether_it_fits(tasks: list[dict[str, Any]], says: str) -> None:
-    assert says in check_load(trace(*tasks), ONE_NODE).verdict
+    assert re.search(says, check_load(trace(*tasks), ONE_NODE).verdict)
 
 
 def test_a_trace_without_tasks_has_no_load() -> None:

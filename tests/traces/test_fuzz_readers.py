@@ -20,7 +20,7 @@ from gputwin.traces.reader import READERS
 from gputwin.traces.schema import TABLES
 from tests.traces.mutation import damaged, strange_files
 
-FUZZ = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+FUZZ = settings(max_examples=45, deadline=None, derandomize=True, database=None)
 LONGEST_MESSAGE = 1000
 
 

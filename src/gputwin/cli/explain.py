@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Json, emit, say, table
+from gputwin.cli.console import Json, Quiet, emit, say, table
 
 
 def run(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a saved run.")],
     job: Annotated[str, typer.Argument(metavar="JOB", help="Job id, or 'longest' for the one that waited longest.")],
     json: Json = False,
+    quiet: Quiet = False,
 ) -> None:
     """Tell why a job waited, who held what it needed, and when it could have started otherwise.
 

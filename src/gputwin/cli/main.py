@@ -8,7 +8,20 @@ from io import TextIOWrapper
 
 import typer
 
-from gputwin.cli import check, demo, describe, explain, generate, ingest, policies, report, reproduce, simulate, traces
+from gputwin.cli import (
+    bench,
+    check,
+    demo,
+    describe,
+    explain,
+    generate,
+    ingest,
+    policies,
+    report,
+    reproduce,
+    simulate,
+    traces,
+)
 from gputwin.core.errors import UserError, shorten
 
 EXIT_FAULT, EXIT_MISTAKE, EXIT_INTERRUPTED = 1, 2, 130
@@ -23,7 +36,7 @@ app = typer.Typer(
 )
 app.add_typer(traces.app, name="traces")
 app.add_typer(reproduce.app, name="reproduce")
-for verb in (ingest, generate, describe, check, simulate, explain, policies, report, demo):
+for verb in (ingest, generate, describe, check, simulate, explain, policies, report, demo, bench):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 
 

@@ -67,7 +67,8 @@ def template(theme: Theme) -> layout.Template:
     return go.layout.Template(
         layout={
             "font": {"family": FONT, "size": 12, "color": theme.text},
-            "paper_bgcolor": "rgba(0,0,0,0)",
+            # A saved picture needs a ground to stand on; the plot area shows it through.
+            "paper_bgcolor": theme.panel,
             "plot_bgcolor": "rgba(0,0,0,0)",
             "colorway": list(theme.colours),
             "xaxis": axis,

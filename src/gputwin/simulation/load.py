@@ -279,24 +279,23 @@ def _instances_per_node(task: dict[str, Any], node: dict[str, Any], gpus: int, m
 def _verdict(check: LoadCheck) -> str:
     """Return one or two sentences that answer: does it fit."""
     sentences = []
-    worst = max(check.loads, key=lambda load: load.mean, default=None)
-    if worst is None:
+    if not check.loads:
         return "No task has both a known duration and a request, so no load can be computed."
-    where = "of the cluster" if worst.models == ANY else f"of {worst.models}"
+    worst = max(check.loads, key=lambda load: (load.mean >= 1, load.time_above_capacity, load.mean))
+    what = "GPUs" if worst.resource == "gpu_milli" else worst.resource.split("_")[0]
+    where = what if worst.models == ANY else f"{what} of model {worst.models.replace('|', ' or ')}"
     if worst.mean >= 1:
         sentences.append(
-            f"The trace does not fit: it offers {worst.mean:.2f} times the {worst.resource} {where} on average, "
+            f"The trace does not fit: it offers {worst.mean:.2f} times the {where} there are on average, "
             "so the queue grows without end."
         )
     elif worst.time_above_capacity > 0:
         sentences.append(
-            f"The trace fits on average ({worst.mean:.0%} of {worst.resource} {where}) but asks for more than there "
-            f"is {worst.time_above_capacity:.0%} of the time: expect queues then."
+            f"The trace fits on average ({worst.mean:.0%} of {where}) but asks for more than there are "
+            f"{worst.time_above_capacity:.1%} of the time: expect queues then."
         )
     else:
-        sentences.append(
-            f"The trace fits with room: at most {worst.peak:.0%} of {worst.resource} {where} is ever asked for."
-        )
+        sentences.append(f"The trace fits with room: at most {worst.peak:.0%} of {where} is ever asked for.")
     never = int(check.never_fit["tasks"].sum())
     if never:
         sentences.append(f"{never:,} of {check.tasks:,} tasks can never be placed, even on the empty cluster.")

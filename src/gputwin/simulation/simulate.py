@@ -153,7 +153,7 @@ def make_machines(cluster: Cluster, workload: Workload) -> Machines:
     nodes["gpu_free"] = nodes["gpu_count"] * WHOLE
     nodes["model"] = [models.index(m or "") for m in frame["gpu_model"]]
     nodes["rack"], nodes["domain"] = _numbered(frame["rack"]), _numbered(frame["network_domain"])
-    nodes["first_slot"] = -1
+    nodes["first_slot"] = nodes["first_planned"] = -1
     devices = max(int(nodes["gpu_count"].max()), 1)
     if devices > MOST_DEVICES:
         raise UserError(f"a node has {devices} GPUs; at most {MOST_DEVICES} are supported")
@@ -179,7 +179,7 @@ def _make_world(
     workload: Workload, machines: Machines, knobs: Knobs, options: Ints, width: float, *, fresh: bool
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
-    jobs["start"] = jobs["end"] = jobs["believed_end"] = np.nan
+    jobs["start"] = jobs["end"] = jobs["believed_end"] = jobs["planned"] = np.nan
     tracked = bool(options[TRACK])
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
@@ -204,7 +204,7 @@ def _make_world(
         running=np.zeros(jobs.size if tracked else 1, np.int32),
         reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),
-        withheld=np.zeros((gang, FIELDS + 2 * machines.gpus.shape[1])),
+        withheld=np.zeros((max(gang, machines.nodes.size + 1), FIELDS + 2 * machines.gpus.shape[1])),
         endings=make_events(jobs.size if tracked else 1),
         freed=np.zeros(jobs.size if tracked else 1, np.int32),
         regions=np.zeros(machines.nodes.size, np.int64),

@@ -20,8 +20,10 @@ from gputwin.traces.measures import ARRIVAL
 from gputwin.traces.quality import Finding
 from gputwin.traces.reader import Clock
 from gputwin.traces.schema import SCHEMA_VERSION, TABLES, conform
+from gputwin.traces.sources import sha256
 
 META_FILE = "trace.json"
+_QUICKLY_HASHED_BYTES = 64 << 20
 # Left to itself Polars cuts row groups where its threads happened to cut the frame, and the bytes would differ.
 _ROW_GROUP_ROWS = 122_880
 
@@ -72,7 +74,7 @@ class TraceMeta:
             if not isinstance(value, wanted):
                 raise TypeError(f"{name}: {shorten(value)!r} is not {wanted.__name__}")
         ZoneInfo(meta.zone)
-        return replace(meta, clock=Clock(meta.clock))
+        return replace(meta, tables=dict(meta.tables), clock=Clock(meta.clock))
 
 
 class Trace:
@@ -108,6 +110,7 @@ class Trace:
                 file=meta_path,
                 remedy="ingest the raw files again",
             )
+        _check_bytes(path, meta)
         for name, rows in meta.tables.items():
             _check_table(path / f"{name}.parquet", name, rows)
         return cls(meta, path=path)
@@ -172,9 +175,12 @@ class Trace:
     def save(self, path: Path) -> Trace:
         """Write the trace to the directory `path`, all or nothing, and return it as opened from there."""
         with atomic_directory(path, marker=META_FILE) as folder:
+            digests = {}
             for name in self.meta.tables:
                 write_table(self.frame(name), folder / f"{name}.parquet")
-            write_meta(self.meta, folder)
+                digests[name] = sha256(folder / f"{name}.parquet")
+            # Another version of Polars may have packed the same table into other bytes.
+            write_meta(replace(self.meta, fingerprint=fingerprint_of(digests)), folder)
         return Trace.open(path)
 
     def between(self, start: float, end: float) -> Trace:
@@ -188,10 +194,23 @@ class Trace:
         return Trace.from_frames({n: f for n, f in tables.items() if self.has(n)}, self.meta)
 
 
+def _check_bytes(folder: Path, meta: TraceMeta) -> None:
+    """Raise where a table is missing or, as far as looking is quick, not as it was written.
+
+    On damaged Parquet, Polars may not only fail but take the whole process with it.
+    """
+    paths = {name: folder / f"{name}.parquet" for name in meta.tables}
+    for name, path in paths.items():
+        if name not in TABLES or not path.is_file():
+            raise InputError(f"table '{shorten(name)}' is missing", file=folder, remedy="ingest again")
+    if sum(path.stat().st_size for path in paths.values()) <= _QUICKLY_HASHED_BYTES and (
+        fingerprint_of({name: sha256(path) for name, path in paths.items()}) != meta.fingerprint
+    ):
+        raise InputError("a table is damaged or was changed", file=folder, remedy="ingest again")
+
+
 def _check_table(path: Path, name: str, rows: int) -> None:
     """Raise unless the Parquet file has the canonical table's columns and as many rows; reads its footer only."""
-    if name not in TABLES or not path.is_file():
-        raise InputError(f"table '{shorten(name)}' is missing", file=path.parent, remedy="ingest again")
     try:
         is_right = pl.read_parquet_schema(path) == TABLES[name].schema
         found = pl.scan_parquet(path).select(pl.len()).collect().item()

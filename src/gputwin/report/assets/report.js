@@ -33,7 +33,8 @@
         // A figure of one colour takes the theme's first.
         if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, 1);
         if (width) layout.width = width;
-        return Plotly.react(place, data, layout, config);
+        const image = { filename: place.dataset.figure, scale: 2 };
+        return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
       }));
     };
     const show = () => draw(theme());

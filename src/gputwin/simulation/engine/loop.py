@@ -8,8 +8,9 @@ import numpy as np
 
 from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.conservative import conservative_pass
 from gputwin.simulation.engine.events import CORRECT, FINISH, next_time, pop, schedule
-from gputwin.simulation.engine.passes import begin, easy_pass, greedy_pass, queue_of, reason, strict_pass
+from gputwin.simulation.engine.passes import begin, blame_all, easy_pass, greedy_pass, queue_of, reason, strict_pass
 from gputwin.simulation.engine.place import place, unplace
 from gputwin.simulation.engine.queue import WAITING, push
 from gputwin.simulation.engine.running import discharge
@@ -18,6 +19,7 @@ from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
+    CONSERVATIVE,
     EASY,
     FINISHED,
     GREEDY,
@@ -42,7 +44,8 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
         if coming == np.inf and upcoming == np.inf:
             _close(world, now)
             return now
-        now = min(coming, upcoming)
+        planned = world.reserved_from[0] if mode == CONSERVATIVE and world.queue.counts[WAITING] > 0 else np.inf
+        now = min(coming, upcoming, planned)
         advance(
             world.series,
             world.machines,
@@ -52,7 +55,7 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
             world.options[RUNNING_COUNT],
             now,
         )
-        decide = False
+        decide = planned == now
         while next_time(world.events) == now:
             decide = True
             kind, number = pop(world.events)
@@ -75,6 +78,10 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
                 greedy_pass(world, now, score, devices)
             elif mode == EASY:
                 easy_pass(world, now, score, devices)
+            elif mode == CONSERVATIVE:
+                conservative_pass(world, now, score, devices)
+                if world.options[ATTRIBUTE] != 0:
+                    blame_all(world, -1, now, score)
 
 
 @compiled

@@ -144,7 +144,7 @@ def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
             count -= 1
             candidates[at] = candidates[count]
     if world.options[ATTRIBUTE] != 0:
-        _blame_all(world, head, now, score)
+        blame_all(world, head, now, score)
 
 
 @compiled
@@ -177,10 +177,11 @@ def _candidate(world: World, s: int, reach: int, window: float) -> int:
 
 
 @compiled
-def _blame_all(world: World, head: int, now: float, score: Any) -> None:
+def blame_all(world: World, head: int, now: float, score: Any) -> None:
+    """Say for every waiting shape what it waits for: the cluster, or those before it; `head` has no one before it."""
     for k in range(world.queue.counts[LISTED]):
         s = world.queue.listed[k]
         cause = BEHIND
-        if not fits(world, s, score) or s == world.queue.jobs[head].shape:
+        if not fits(world, s, score) or (head >= 0 and s == world.queue.jobs[head].shape):
             cause = cause_of(world.machines, world.requests, world.queue.shapes, world.groups, world.index, s)
         blame(world.causes, world.queue.shapes, s, cause, now)

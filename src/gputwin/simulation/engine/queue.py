@@ -186,3 +186,21 @@ def first_of_all(queue: Queue) -> int:
         if best < 0 or before(queue.jobs, j, best):
             best = j
     return best
+
+
+@compiled
+def after(queue: Queue, j: int) -> int:
+    """Return the waiting job that goes next after job j, of any shape; -1 for none."""
+    best = wide(-1)
+    for k in range(queue.counts[LISTED]):
+        t = wide(queue.shapes[queue.listed[k]].root)
+        found = wide(-1)
+        while t >= 0:
+            if before(queue.jobs, j, t):
+                found = t
+                t = wide(queue.jobs[t].left)
+            else:
+                t = wide(queue.jobs[t].right)
+        if found >= 0 and (best < 0 or before(queue.jobs, found, best)):
+            best = found
+    return best

@@ -134,7 +134,7 @@ def withhold(world: World) -> None:
         withheld[k, :] = 0.0
     for k in range(count):
         spot = world.reserved[k]
-        _add(world, withheld[_row_of(world, k)], spot.request, spot.devices, spot.node, 1.0)
+        add_row(world, withheld[_row_of(world, k)], spot.request, spot.devices, spot.node, 1.0)
     for k in range(count):
         _hide_application(world, k)
     for k in range(count):
@@ -144,11 +144,11 @@ def withhold(world: World) -> None:
         i = world.machines.nodes[n].first_slot
         while i >= 0:
             if world.queue.jobs[world.links[i].job].believed_end <= world.reserved_from[0]:
-                _add(world, withheld[k], world.slots[i].request, world.slots[i].devices, n, -1.0)
+                add_row(world, withheld[k], world.slots[i].request, world.slots[i].devices, n, -1.0)
             i = wide(world.links[i].next)
         for f in range(withheld.shape[1]):
             withheld[k, f] = max(withheld[k, f], 0.0)
-        _hide(world, withheld[k], n, 1)
+        hide_row(world, withheld[k], n, 1)
 
 
 @compiled
@@ -160,7 +160,7 @@ def restore(world: World) -> None:
         if application >= 0:
             world.machines.residents[world.reserved[k].node, application] -= int(withheld[k, APPLICATION])
         if _row_of(world, k) == k:
-            _hide(world, withheld[k], world.reserved[k].node, -1)
+            hide_row(world, withheld[k], world.reserved[k].node, -1)
 
 
 @compiled
@@ -193,7 +193,8 @@ def _row_of(world: World, k: int) -> int:
 
 
 @compiled
-def _add(world: World, row: Floats, r: int, devices: int, n: int, sign: float) -> None:
+def add_row(world: World, row: Floats, r: int, devices: int, n: int, sign: float) -> None:
+    """Add to a row of withheld amounts what one instance of r holds on node n."""
     request = world.requests[r]
     row[0] += sign * request.cpu
     row[1] += sign * request.memory
@@ -207,7 +208,8 @@ def _add(world: World, row: Floats, r: int, devices: int, n: int, sign: float) -
 
 
 @compiled
-def _hide(world: World, row: Floats, n: int, sign: int) -> None:
+def hide_row(world: World, row: Floats, n: int, sign: int) -> None:
+    """Hide (sign 1) or show again (sign -1) the amounts of a row on node n."""
     node = world.machines.nodes[n]
     node.cpu_free -= sign * int(row[0])
     node.memory_free -= sign * int(row[1])

@@ -45,6 +45,7 @@ NODE = np.dtype(
         ("model", np.int64),
         ("rack", np.int64),
         ("domain", np.int64),
+        ("first_planned", np.int64),  # an instance planned here, start of a list; -1: none
         ("first_slot", np.int64),  # an instance that runs here, start of a list; -1: none (kept for backfilling only)
         ("fragmentation", np.float64),
     ],
@@ -87,6 +88,7 @@ JOB = np.dtype(
         ("start", np.float64),
         ("end", np.float64),
         ("believed_end", np.float64),  # when the scheduler thinks it ends, once it runs
+        ("planned", np.float64),  # when it will start, where it has a reservation of its own
         ("key", np.float64),
         ("least", np.float64),  # in the queue
         ("first_slot", np.int64),

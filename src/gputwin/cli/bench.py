@@ -1,0 +1,55 @@
+"""`gputwin bench`: the speed figures of the README."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say, table
+
+
+def run(
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Jobs of each benchmark; its own number when not given.")
+    ] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="Only this benchmark; repeatable.")] = None,
+    large: Annotated[bool, typer.Option("--large", help="Also the one of ten million jobs.")] = False,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Measure how fast the engine is, beside plain Python and other simulators.
+
+    Examples:
+
+        gputwin bench
+
+        gputwin bench --only "fifo first-fit" --jobs 100000 --json
+    """
+    from gputwin.studies.bench.published import PUBLISHED
+    from gputwin.studies.bench.suite import run_suite
+
+    with progress(quiet or json) as step:
+        figures = run_suite(only=only or (), jobs=jobs, large=large, seed=seed, progress=step)
+
+    def render() -> None:
+        rows = [
+            [
+                b.name,
+                f"{b.jobs:,}",
+                f"{b.jobs_per_cpu_second:,.0f}",
+                f"{b.reference_jobs_per_cpu_second:,.0f} ({b.reference_jobs:,} jobs)",
+                f"{b.ratio:,.0f}×",
+                f"{b.bytes_per_job:,.0f}",
+                f"{b.most_waiting:,}",
+            ]
+            for b in figures.benchmarks
+        ]
+        columns = ["benchmark", "jobs", "jobs/CPU-s", "plain Python (its jobs)", "ratio", "bytes/job", "longest queue"]
+        table("The engine beside plain Python on the first jobs of the same, per second of user CPU", columns, rows)
+        say(f"warm start: gputwin simulate of 1,000 jobs takes {figures.warm_start_cpu_seconds:.2f} s of CPU")
+        columns = ["simulator", "workload", "jobs", "jobs/CPU-s"]
+        table("Other simulators, measured on machines like ours (2 cores, 24 GiB)", columns, PUBLISHED)
+
+    emit(figures.to_json(), json, render)

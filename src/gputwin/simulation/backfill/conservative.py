@@ -1,0 +1,15 @@
+"""Every waiting job has a reservation that nobody may delay."""
+
+from __future__ import annotations
+
+from gputwin.simulation.engine.world import CONSERVATIVE
+from gputwin.simulation.policy import BACKFILLS, Backfill
+
+POLICY = BACKFILLS.add(
+    Backfill(
+        "conservative",
+        "who delays nobody that waits may overtake",
+        CONSERVATIVE,
+        "Mu'alem and Feitelson, IEEE TPDS 12(6), 2001",
+    )
+)

@@ -1,0 +1,102 @@
+"""The suite: which benchmarks there are, each measured in a process of its own, and how long a warm start takes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from gputwin.core.errors import GputwinError, UserError
+from gputwin.simulation.cluster import Cluster
+from gputwin.simulation.simulate import Scheduler
+from gputwin.simulation.workload import Workload
+from gputwin.studies.bench.measure import Benchmark, Measurement, measure
+from gputwin.studies.bench.workloads import FOUR_SIZES, MANY_SIZES, Kind, openb_pods, whole_gpu_cluster, whole_gpu_jobs
+
+_CHILD = "from gputwin.studies.bench.suite import child; child()"
+_COMMAND = "from gputwin.cli.main import run; run()"
+_WARM_START = ("simulate", "synthetic:pai2020?jobs=1000", "--cluster", "pai2020", "--json")
+
+
+def _whole_gpus(kinds: Sequence[Kind], load: float) -> Callable[[int, int], tuple[Workload, Cluster]]:
+    return lambda jobs, seed: (whole_gpu_jobs(jobs, kinds, load, seed), whole_gpu_cluster())
+
+
+_FIRST_FIT = Scheduler("fifo", "strict", "first-fit")
+_MILLION, _STEADY = 1_000_000, _whole_gpus(FOUR_SIZES, 0.92)
+_BURST, _MIXED = _whole_gpus(FOUR_SIZES, 2.2), _whole_gpus(MANY_SIZES, 0.95)
+_BENCHMARKS = (
+    Benchmark("fifo first-fit", _FIRST_FIT, _MILLION, 20_000, _STEADY),
+    Benchmark("fifo best-fit", Scheduler("fifo", "strict", "best-fit"), _MILLION, 5_000, _STEADY),
+    Benchmark("sjf greedy, queue of 100,000", Scheduler("sjf", "greedy", "first-fit"), _MILLION, 20_000, _BURST),
+    Benchmark("fifo easy", Scheduler("fifo", "easy", "first-fit"), _MILLION, 20_000, _MIXED),
+    Benchmark("fgd openb", Scheduler("fifo", "loss", "fgd"), 12_000, 50, openb_pods),
+    Benchmark("fifo first-fit, 10 M", _FIRST_FIT, 10 * _MILLION, 20_000, _STEADY, large=True),
+)
+BENCHMARKS = {b.name: b for b in _BENCHMARKS}
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What the suite measured; the warm start is user and system CPU of a fresh `gputwin simulate` of 1,000 jobs."""
+
+    benchmarks: tuple[Measurement, ...]
+    warm_start_cpu_seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as plain data."""
+        return {
+            "benchmarks": [asdict(b) for b in self.benchmarks],
+            "warm_start_cpu_seconds": self.warm_start_cpu_seconds,
+        }
+
+
+def run_suite(
+    *,
+    only: Sequence[str] = (),
+    jobs: int | None = None,
+    large: bool = False,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Figures:
+    """Return the figures of all benchmarks, or `only` those named; `jobs` replaces each one's own number of jobs."""
+    for name in only:
+        if name not in BENCHMARKS:
+            raise UserError(f"unknown benchmark '{name}'; known: {'; '.join(BENCHMARKS)}")
+    chosen = [b for b in _BENCHMARKS if (b.name in only if only else large or not b.large)]
+    measured = []
+    for benchmark in chosen:
+        count = jobs or benchmark.jobs
+        progress(f"{benchmark.name}: {count:,} jobs")
+        measured.append(_in_process_of_its_own(benchmark.name, count, seed))
+    progress("warm start")
+    return Figures(tuple(measured), warm_start_cpu_seconds())
+
+
+def _in_process_of_its_own(name: str, jobs: int, seed: int) -> Measurement:
+    command = [sys.executable, "-c", _CHILD, name, str(jobs), str(seed)]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise GputwinError(f"benchmark '{name}' failed with exit code {done.returncode}")
+    return Measurement(**json.loads(done.stdout))
+
+
+def child() -> None:
+    """Print the measurement of the benchmark named on the command line: name, jobs, seed."""
+    name, jobs, seed = sys.argv[1:]
+    json.dump(asdict(measure(BENCHMARKS[name], int(jobs), int(seed))), sys.stdout)
+
+
+def warm_start_cpu_seconds() -> float:
+    """Return the CPU seconds of a fresh `gputwin simulate` of 1,000 jobs with the engine in the cache."""
+    for _ in range(2):
+        with subprocess.Popen([sys.executable, "-c", _COMMAND, *_WARM_START], stdout=subprocess.DEVNULL) as process:
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if process.returncode:
+            raise GputwinError(f"'gputwin {' '.join(_WARM_START)}' failed with exit code {process.returncode}")
+    return usage.ru_utime + usage.ru_stime

@@ -1,0 +1,86 @@
+"""The benchmark workloads, built as record arrays: jobs of one instance on a thousand-node cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gputwin.core.rng import stream
+from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
+from gputwin.simulation.engine.state import GROUP, JOB, REQUEST, SHAPE
+from gputwin.simulation.simulate import cluster_models
+from gputwin.simulation.workload import Workload, workload_of
+from gputwin.traces.dataset import Trace
+from gputwin.traces.locate import open_trace
+
+NODES, GPUS_PER_NODE = 1_800, 8
+_CPU_MILLI_PER_GPU, _MEMORY_MIB_PER_GPU = 12_000, 50_000
+_LOG_MEAN, _LOG_DEVIATION = 6.5, 1.2
+"""Of job durations in seconds: a median of 11 minutes and a mean of 23."""
+
+
+class Kind(NamedTuple):
+    """One request and its share of all jobs; amounts are of one GPU."""
+
+    gpus: int
+    share: float
+    cpu_milli: int = 8_000
+    memory_mib: int = 30_000
+
+
+FOUR_SIZES = (Kind(1, 0.70), Kind(2, 0.12), Kind(4, 0.10), Kind(8, 0.08))
+MANY_SIZES = tuple(
+    Kind(gpus, share / 4, cpu, memory)
+    for gpus, share in enumerate((0.30, 0.16, 0.08, 0.14, 0.06, 0.07, 0.04, 0.15), start=1)
+    for cpu, memory in ((4_000, 16_000), (8_000, 30_000), (10_000, 40_000), (12_000, 50_000))
+)
+
+
+def whole_gpu_cluster() -> Cluster:
+    """Return 1,800 nodes of 8 GPUs."""
+    cpu, memory = GPUS_PER_NODE * _CPU_MILLI_PER_GPU, GPUS_PER_NODE * _MEMORY_MIB_PER_GPU
+    return Cluster("bench", (NodeGroup("node", NODES, GPUS_PER_NODE, cpu_milli=cpu, memory_mib=memory),))
+
+
+def whole_gpu_jobs(jobs: int, kinds: Sequence[Kind], load: float, seed: int) -> Workload:
+    """Return jobs for `whole_gpu_cluster`: Poisson arrivals that offer `load` of its GPUs, lognormal durations."""
+    rng = stream(seed, "bench")
+    kind = rng.choice(len(kinds), jobs, p=[k.share for k in kinds])
+    gpus = np.array([k.gpus for k in kinds])[kind]
+    duration = rng.lognormal(_LOG_MEAN, _LOG_DEVIATION, jobs)
+    rate = load * NODES * GPUS_PER_NODE / (gpus.mean() * duration.mean())
+    records = np.zeros(jobs, JOB)
+    records["submit"] = np.cumsum(rng.exponential(1 / rate, jobs))
+    records["duration"] = records["predicted"] = duration
+    records["deadline"] = np.inf
+    records["gpu_milli"] = gpus * WHOLE_GPU_MILLI
+    records["shape"] = kind
+    records["first_slot"] = np.arange(jobs)
+    shapes, groups, requests = (np.zeros(len(kinds), dtype) for dtype in (SHAPE, GROUP, REQUEST))
+    shapes["first_group"] = groups["request"] = np.arange(len(kinds))
+    shapes["groups"] = shapes["instances"] = groups["size"] = 1
+    requests["gpu_count"] = [k.gpus for k in kinds]
+    requests["gpu_milli"] = WHOLE_GPU_MILLI
+    requests["cpu"] = [k.gpus * k.cpu_milli for k in kinds]
+    requests["memory"] = [k.gpus * k.memory_mib for k in kinds]
+    requests["max_per_node"] = requests["application"] = -1
+    anywhere = np.ones((len(kinds), 1), np.bool_)
+    return Workload(records, shapes, groups, requests, anywhere, pl.Series(dtype=pl.String), ("everyone",), ("",), {})
+
+
+def openb_pods(jobs: int, seed: int) -> tuple[Workload, Cluster]:
+    """Return pods like those of Alibaba's openb cluster that arrive one a second and never leave, and its nodes."""
+    cluster = open_cluster("openb2023")
+    trace = open_trace(f"synthetic:openb2023?jobs={jobs}&seed={seed}")
+    pods = trace.tasks.with_columns(
+        pl.int_range(pl.len()).cast(pl.Float64).alias("submit_time"),
+        pl.lit(None, pl.Float64).alias("start_time"),
+        pl.lit(None, pl.Float64).alias("end_time"),
+        pl.lit(np.inf).alias("duration_seconds"),
+        pl.lit(False).alias("is_running"),
+    )
+    return workload_of(Trace(trace.meta, {"tasks": pods}), cluster_models(cluster)), cluster

@@ -1,0 +1,86 @@
+"""The benchmarks: engine and yardstick simulate the same thing, and the figures arrive as promised."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from gputwin.core.errors import UserError
+from gputwin.simulation.cluster import Cluster, NodeGroup
+from gputwin.simulation.simulate import Scheduler, run
+from gputwin.simulation.typical import typical_jobs
+from gputwin.simulation.workload import Workload
+from gputwin.studies.bench.measure import most_waiting
+from gputwin.studies.bench.plain import PlainSimulator
+from gputwin.studies.bench.suite import BENCHMARKS, run_suite
+from gputwin.studies.bench.workloads import MANY_SIZES, whole_gpu_jobs
+from tests.cli.process import gputwin
+
+RULES = [
+    (o, b, p) for o in ("fifo", "sjf") for b in ("strict", "greedy", "easy") for p in ("first-fit", "best-fit", "fgd")
+]
+KEYS = {"name", "jobs", "jobs_per_cpu_second", "reference_jobs_per_cpu_second", "ratio", "bytes_per_job"}
+"""What others rely on of one benchmark."""
+
+
+def starts(workload: Workload, cluster: Cluster, scheduler: Scheduler) -> tuple[np.ndarray, np.ndarray]:
+    """Return when each job starts in the engine, and in the yardstick."""
+    typical = typical_jobs(workload)
+    engine = run(workload, cluster, scheduler, typical=typical).world.queue.jobs["start"]
+    return engine, np.array(PlainSimulator(workload, cluster, scheduler, typical).run())
+
+
+def crowded(jobs: int, nodes: int, seed: int) -> tuple[Workload, Cluster]:
+    """Return jobs of many sizes that come faster than so few nodes can take them."""
+    workload = whole_gpu_jobs(jobs, MANY_SIZES, load=1.1 * nodes / 1_800, seed=seed)
+    return workload, Cluster("few", (NodeGroup("node", nodes, 8, cpu_milli=96_000, memory_mib=400_000),))
+
+
+@pytest.mark.parametrize("name", BENCHMARKS)
+def test_engine_and_yardstick_start_every_job_of_a_benchmark_at_the_same_time(name):
+    benchmark = BENCHMARKS[name]
+    jobs = 25 if benchmark.scheduler.placement == "fgd" else 300
+    engine, plain = starts(*benchmark.make(jobs, 1), benchmark.scheduler)
+    np.testing.assert_array_equal(engine, plain)
+
+
+@pytest.mark.parametrize("rules", RULES, ids="-".join)
+def test_engine_and_yardstick_agree_where_jobs_wait(rules):
+    workload, cluster = crowded(300, nodes=3, seed=2)
+    engine, plain = starts(workload, cluster, Scheduler(*rules))
+    np.testing.assert_array_equal(engine, plain)
+    assert (engine > workload.jobs["submit"]).sum() > 100
+
+
+def test_engine_and_yardstick_lose_the_same_pods_of_a_full_cluster():
+    workload, cluster = BENCHMARKS["fgd openb"].make(300, 1)
+    few = replace(cluster, groups=tuple(replace(g, count=min(g.count, 2)) for g in cluster.groups))
+    engine, plain = starts(workload, few, Scheduler("fifo", "loss", "fgd"))
+    np.testing.assert_array_equal(engine, plain)
+    assert 0 < np.isnan(engine).sum() < 300
+
+
+def test_the_longest_queue_counts_jobs_between_submission_and_start():
+    submit = np.array([0.0, 1.0, 2.0, 3.0, 9.0])
+    start = np.array([0.0, 4.0, 5.0, np.nan, 9.0])
+    assert most_waiting(submit, start) == 2
+
+
+def test_bench_prints_one_json_object_with_the_figures_of_each_benchmark(tmp_path):
+    done = gputwin(["bench", "--only", "fifo first-fit", "--jobs", "60", "--json"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    figures = json.loads(done.stdout)
+    (benchmark,) = figures["benchmarks"]
+    assert benchmark.keys() >= KEYS
+    assert (benchmark["name"], benchmark["jobs"]) == ("fifo first-fit", 60)
+    expected = benchmark["jobs_per_cpu_second"] / benchmark["reference_jobs_per_cpu_second"]
+    assert benchmark["ratio"] == pytest.approx(expected)
+    assert figures["warm_start_cpu_seconds"] > 0
+
+
+def test_an_unknown_benchmark_is_a_mistake_that_names_the_known_ones():
+    with pytest.raises(UserError, match="unknown benchmark 'fast'; known: fifo first-fit; fifo best-fit"):
+        run_suite(only=["fast"])
