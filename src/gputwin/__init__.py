@@ -1,3 +1,53 @@
-"""gputwin: a digital twin of a GPU cluster."""
+"""gputwin: a digital twin of a GPU cluster. The names below are the public interface; all load on first use."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+_PUBLIC = {
+    "Cluster": "gputwin.simulation.cluster",
+    "GputwinError": "gputwin.core.errors",
+    "InputError": "gputwin.core.errors",
+    "NodeGroup": "gputwin.simulation.cluster",
+    "SimulationResult": "gputwin.simulation.result",
+    "Trace": "gputwin.traces.dataset",
+    "UserError": "gputwin.core.errors",
+    "check_load": "gputwin.simulation.load",
+    "describe": "gputwin.traces.describe",
+    "explain": "gputwin.simulation.explain",
+    "generate": "gputwin.traces.synthetic",
+    "ingest": "gputwin.traces.ingest",
+    "open_cluster": "gputwin.simulation.cluster",
+    "open_trace": "gputwin.traces.locate",
+    "simulate": "gputwin.simulation.scenario",
+    "write_report": "gputwin.report",
+}
+__all__ = list(_PUBLIC)
+
+if TYPE_CHECKING:
+    from gputwin.core.errors import GputwinError, InputError, UserError
+    from gputwin.report import write_report
+    from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
+    from gputwin.simulation.explain import explain
+    from gputwin.simulation.load import check_load
+    from gputwin.simulation.result import SimulationResult
+    from gputwin.simulation.scenario import simulate
+    from gputwin.traces.dataset import Trace
+    from gputwin.traces.describe import describe
+    from gputwin.traces.ingest import ingest
+    from gputwin.traces.locate import open_trace
+    from gputwin.traces.synthetic import generate
+
+
+def __getattr__(name: str) -> Any:
+    """Return a public name, importing its module when it is first used."""
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'gputwin' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -39,6 +39,7 @@ from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
     BY_SCORE,
+    CONSERVATIVE,
     CONSOLIDATE,
     EASY,
     GANG,
@@ -57,6 +58,7 @@ _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 MOST_DEVICES = 62
 DEFAULT_BINS = 1000
 MOST_BINS = 10_000_000
+SHORTEST_PLAN_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
@@ -180,6 +182,9 @@ def _make_world(
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
     jobs["start"] = jobs["end"] = jobs["believed_end"] = jobs["planned"] = np.nan
+    if options[BACKFILL] == CONSERVATIVE:
+        # A plan that lasts no time would hide nothing from others.
+        jobs["predicted"] = np.maximum(jobs["predicted"], SHORTEST_PLAN_SECONDS)
     tracked = bool(options[TRACK])
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
