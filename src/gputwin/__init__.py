@@ -25,7 +25,24 @@ _PUBLIC = {
     "simulate": "gputwin.simulation.scenario",
     "write_report": "gputwin.report",
 }
-__all__ = list(_PUBLIC)
+__all__ = [
+    "Cluster",
+    "GputwinError",
+    "InputError",
+    "NodeGroup",
+    "SimulationResult",
+    "Trace",
+    "UserError",
+    "check_load",
+    "describe",
+    "explain",
+    "generate",
+    "ingest",
+    "open_cluster",
+    "open_trace",
+    "simulate",
+    "write_report",
+]
 
 if TYPE_CHECKING:
     from gputwin.core.errors import GputwinError, InputError, UserError

@@ -390,7 +390,7 @@ class Reference:
     def simulate(self) -> list[Outcome]:
         coming = sorted(range(len(self.jobs)), key=lambda j: (self.jobs[j].submit, j))
         never = [self.placer.place(self.machines, job) is None for job in self.jobs]
-        while coming or self.running:
+        while coming or self.running or self.plans:
             corrections = [self.believed_end[j] for j in self.running if self.now <= self.believed_end[j] < self.end[j]]
             events = [self.end[j] for j in self.running] + [start for start, _ in self.plans.values()]
             if self.backfill in ("easy", "conservative"):

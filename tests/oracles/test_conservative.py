@@ -27,7 +27,7 @@ class Fullest:
     def __init__(self, nodes: tuple[Node, ...], promises: list[Promise], begin: float, end: float) -> None:
         self.nodes = nodes
         instants = [begin, *(p.start for p in promises if begin < p.start < end)]
-        self.free = [{a: math.inf for a in AMOUNTS} for _ in nodes]
+        self.free = [dict.fromkeys(AMOUNTS, math.inf) for _ in nodes]
         self.share = [[math.inf] * n.gpus for n in nodes]
         self.memory = [[math.inf] * n.gpus for n in nodes]
         self.living: dict[tuple[int, str | None], int] = {}
@@ -129,7 +129,10 @@ def test_a_short_job_overtakes_only_where_it_delays_nobody():
     # so it is promised 20. D wants 1 for 8 s: ends at 10, starts at once.
     one, two = ((Ask(gpus=1), 1),), ((Ask(gpus=2), 1),)
     jobs = (
-        Job(0.0, 10.0, one, 10.0), Job(1.0, 10.0, two, 10.0), Job(2.0, 9.0, one, 9.0), Job(2.0, 8.0, one, 8.0),
+        Job(0.0, 10.0, one, 10.0),
+        Job(1.0, 10.0, two, 10.0),
+        Job(2.0, 9.0, one, 9.0),
+        Job(2.0, 8.0, one, 8.0),
     )
     starts = [o.start for o in Case((Node(2),), jobs).by_engine("fifo", "conservative", "first-fit")]
     assert starts == [0.0, 10.0, 20.0, 2.0]

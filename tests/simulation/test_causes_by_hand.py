@@ -12,9 +12,7 @@ ONE, TWO = gpus(1), gpus(2)
 RULES = ["strict", "greedy", "easy"]
 
 
-def waits(
-    nodes: tuple[Node, ...], *jobs: Job, order: str = "fifo", backfill: str = "strict"
-) -> list[dict[str, float]]:
+def waits(nodes: tuple[Node, ...], *jobs: Job, order: str = "fifo", backfill: str = "strict") -> list[dict[str, float]]:
     """Return what each job waited for, s, once it is sure that the parts sum to the wait."""
     outcomes = Case(nodes, jobs).by_engine(order, backfill)
     for one, outcome in zip(jobs, outcomes, strict=True):
@@ -32,8 +30,12 @@ def waits(
         ("gpu_shortage", (Node(2),), (ONE, 1), (TWO, 1)),
         ("gpu_shortage", (Node(1),), (gpus(1, 500), 1), (gpus(1, 800), 1)),
         # One GPU is free, but of the other model.
-        ("gpu_model", (Node(1, "A"), Node(1, "B")), (gpus(1, models=frozenset("A")), 1),
-         (gpus(1, models=frozenset("A")), 1)),
+        (
+            "gpu_model",
+            (Node(1, "A"), Node(1, "B")),
+            (gpus(1, models=frozenset("A")), 1),
+            (gpus(1, models=frozenset("A")), 1),
+        ),
         ("cpu_or_memory", (Node(2, cpu=4000),), (gpus(1, cpu=3000), 1), (gpus(1, cpu=2000), 1)),
         ("cpu_or_memory", (Node(2, memory=64),), (gpus(1, memory=48), 1), (gpus(1, memory=32), 1)),
         ("cpu_or_memory", (Node(2, disk=100),), (gpus(1, disk=60), 1), (gpus(1, disk=60), 1)),
@@ -43,11 +45,14 @@ def waits(
         # 600 milli are free, 300 on each device.
         ("fragmentation", (Node(2),), (gpus(1, 700), 2), (gpus(1, 500), 1)),
         # Four cores are free, two on each node; no GPU is asked for.
-        ("fragmentation", (Node(0, cpu=4000), Node(0, cpu=4000)), (Ask(cpu=2000, limit=1, application="x"), 2),
-         (Ask(cpu=3000), 1)),
+        (
+            "fragmentation",
+            (Node(0, cpu=4000), Node(0, cpu=4000)),
+            (Ask(cpu=2000, limit=1, application="x"), 2),
+            (Ask(cpu=3000), 1),
+        ),
         # GPU memory is short on the device that has the share.
-        ("fragmentation", (Node(1, gpu_memory=16),), (gpus(1, 500, gpu_memory=12), 1),
-         (gpus(1, 500, gpu_memory=8), 1)),
+        ("fragmentation", (Node(1, gpu_memory=16),), (gpus(1, 500, gpu_memory=12), 1), (gpus(1, 500, gpu_memory=8), 1)),
         ("max_per_node", (Node(2),), (gpus(1, limit=1, application="x"), 1), (gpus(1, limit=1, application="x"), 1)),
         ("rdma", (Node(2, rdma=100),), (gpus(1, rdma=100), 1), (gpus(1, rdma=50), 1)),
     ],
@@ -59,7 +64,9 @@ def test_each_cause_can_be_reached(cause, nodes, first, second, backfill):
 def test_strict_others_wait_behind_the_first_and_then_for_the_cluster():
     # Z holds one of two GPUs until 10; A needs both, 1–10; B is behind A from 2 to 10, then A holds both until 15.
     assert waits((Node(2),), job(0, 10, ONE), job(1, 5, TWO), job(2, 3, ONE)) == [
-        {}, {"gpu_shortage": 9}, {"behind_other_job": 8, "gpu_shortage": 5},
+        {},
+        {"gpu_shortage": 9},
+        {"behind_other_job": 8, "gpu_shortage": 5},
     ]
 
 

@@ -113,7 +113,9 @@ def test_gpu_clustering_seeks_company_of_the_same_kind():
     cluster = (Node(8, "A"), Node(8, "B"), Node(8, "C"))
     more = [job(1, HOUR, gpus(2)), job(2, HOUR, gpus(1)), job(3, HOUR, gpus(1, 500))]
     assert where(cluster, "gpu-clustering", on("A", 2), on("B", 1), *more)[2:] == [
-        [(0, (2, 3))], [(1, (1,))], [(2, (0,))],
+        [(0, (2, 3))],
+        [(1, (1,))],
+        [(2, (0,))],
     ]
 
 
@@ -178,7 +180,10 @@ RACKS = (
     [
         (3, [1, 1, 1]),  # the tightest node that holds it
         (6, [4] * 6),  # one node holds it, though rack r1 would be as tight
-        (7, [1, 1, 1, 3, 3, 3, 0]),  # no rack does (4, 6, 6), domain d0 does (10): its roomiest node first, the rest tight
+        (
+            7,
+            [1, 1, 1, 3, 3, 3, 0],
+        ),  # no rack does (4, 6, 6), domain d0 does (10): its roomiest node first, the rest tight
     ],
 )
 def test_topology_keeps_a_gang_close(size, expected):

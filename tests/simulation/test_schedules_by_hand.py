@@ -169,9 +169,7 @@ def test_easy_keeps_free_a_place_that_a_limit_per_node_makes_scarce():
     # H needs node 0's GPU (free at 10) for its first group and, for its second, the one place that application y may have
     # on node 1 (at 10 node 0 is full). The third job would take that place until 21 and must wait: H 10–15.
     limited = gpus(1, 500, limit=1, application="y")
-    case = Case(
-        (Node(1), Node(1)), (job(0, 10, ONE), gang(1, 5, (ONE, 1), (limited, 1)), job(1, 20, limited))
-    )
+    case = Case((Node(1), Node(1)), (job(0, 10, ONE), gang(1, 5, (ONE, 1), (limited, 1)), job(1, 20, limited)))
     assert starts(case.by_engine("fifo", "easy")) == [0, 10, 15]
 
 

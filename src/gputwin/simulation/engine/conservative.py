@@ -290,4 +290,3 @@ def _most_of_application(world: World, n: int, application: int, begin: float, e
             return most
         at = jobs[links[moment].job].planned
         moment = wide(links[moment].next)
-
