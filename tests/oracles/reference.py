@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 WHOLE = 1000
@@ -374,6 +374,9 @@ class Reference:
 
     def __init__(self, nodes: Sequence[Node], jobs: Sequence[Job], order: str, backfill: str, placement: str) -> None:
         self.jobs, self.backfill = jobs, backfill
+        if backfill == "conservative":
+            # A plan that lasts no time would hide nothing from others.
+            self.jobs = [replace(job, predicted=max(job.predicted, 1.0)) for job in jobs]
         self.key = ORDERS[order]
         self.placer = Placer(placement, Fleet(nodes, jobs))
         self.machines = [Machine(n) for n in nodes]
@@ -440,15 +443,10 @@ class Reference:
             self.machines[spot.node].take(spot.ask, spot.devices)
         outcome = self.outcomes[j]
         outcome.fate, outcome.start, outcome.spots = "runs", self.now, spots
-        self.end[j], self.believed_end[j] = self.now + self.jobs[j].duration, self.now + self._believed(j)
+        self.end[j], self.believed_end[j] = self.now + self.jobs[j].duration, self.now + self.jobs[j].predicted
         self.running.append(j)
         if j in self.waiting:
             self.waiting.remove(j)
-
-    def _believed(self, j: int) -> float:
-        """Return how long job j is believed to take; where every job has a plan, none can take no time."""
-        predicted = self.jobs[j].predicted
-        return 1.0 if self.backfill == "conservative" and predicted <= 0 else predicted
 
     def _pass(self) -> None:
         if self.backfill == "conservative":
@@ -510,9 +508,9 @@ class Reference:
     def _plan(self, j: int) -> tuple[float, tuple[Spot, ...]]:
         """Return the earliest time from which job j fits for as long as it is believed to run, and where."""
         ends = {self.believed_end[k] for k in self.running}
-        ends |= {start + self._believed(k) for k, (start, _) in self.plans.items()}
+        ends |= {start + self.jobs[k].predicted for k, (start, _) in self.plans.items()}
         for time in [self.now, *sorted(end for end in ends if end > self.now)]:
-            spots = self.placer.place(self._fullest_between(time, time + self._believed(j)), self.jobs[j])
+            spots = self.placer.place(self._fullest_between(time, time + self.jobs[j].predicted), self.jobs[j])
             if spots is not None:
                 return time, spots
         raise AssertionError("a job that fits on the empty cluster fits once everybody has ended")
@@ -528,7 +526,7 @@ class Reference:
     def _planned_at(self, moment: float) -> list[Machine]:
         machines = self._after(moment)
         for k, (start, spots) in self.plans.items():
-            if start <= moment < start + self._believed(k):
+            if start <= moment < start + self.jobs[k].predicted:
                 for spot in spots:
                     machines[spot.node].take(spot.ask, spot.devices)
         return machines
