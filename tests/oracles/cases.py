@@ -12,7 +12,7 @@ import polars as pl
 
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.engine.attribution import CAUSE_NAMES
-from gputwin.simulation.engine.state import GROUP, JOB, REQUEST, SHAPE, Records
+from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Records
 from gputwin.simulation.simulate import Run, Scheduler, cluster_models, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
@@ -72,10 +72,9 @@ def _requests(asks: Sequence[Ask], models: tuple[str, ...]) -> tuple[Records, Re
     requests["gpu_milli"] = [ask.milli if ask.gpus else 0 for ask in asks]
     requests["gpu_memory"] = [ask.gpu_memory for ask in asks]
     requests["max_per_node"] = [-1 if ask.limit is None else ask.limit for ask in asks]
-    classes = int(requests["gpu_count"].max()) + 1
     applications = list(dict.fromkeys(ask.application for ask in asks if ask.limit is not None))
     requests["application"] = [
-        -1 if ask.limit is None else classes + applications.index(ask.application) for ask in asks
+        -1 if ask.limit is None else APPLICATIONS + applications.index(ask.application) for ask in asks
     ]
     allowed = np.array([[not ask.models or m in ask.models or m == "" for m in models] for ask in asks])
     return requests, allowed
@@ -153,12 +152,12 @@ def _bits(devices: int) -> tuple[int, ...]:
     return tuple(d for d in range(devices.bit_length()) if devices >> d & 1)
 
 
-def random_case(seed: int, *, shared_gangs_of_devices: bool = False) -> Case:
+def random_case(seed: int) -> Case:
     """Return a small case with many ties: few instants, few kinds of instances, little room."""
     dice = random.Random(seed)
     rich = dice.random() < 0.6  # CPU, memory, disk, RDMA, GPU memory and limits matter
     nodes = tuple(_random_node(dice, rich) for _ in range(dice.randint(1, 3)))
-    pool = [_random_ask(dice, rich, shared_gangs_of_devices) for _ in range(dice.randint(1, 4))]
+    pool = [_random_ask(dice, rich) for _ in range(dice.randint(1, 4))]
     kinds = [_random_groups(dice, pool) for _ in range(dice.randint(1, 4))]
     exact = dice.random() < 0.4
     last = dice.choice([0, 3, 8])
@@ -187,9 +186,9 @@ def _random_node(dice: random.Random, rich: bool) -> Node:
     )
 
 
-def _random_ask(dice: random.Random, rich: bool, shared_gangs_of_devices: bool) -> Ask:
+def _random_ask(dice: random.Random, rich: bool) -> Ask:
     gpus = dice.choice([0, 1, 1, 1, 1, 2, 2, 3])
-    shares = [200, 500, 500, 1000] if gpus == 1 or shared_gangs_of_devices else [1000]
+    shares = [200, 500, 500, 1000] if gpus == 1 else [500, 1000, 1000, 1000]
     ask = {"gpus": gpus, "milli": dice.choice(shares) if gpus else 1000}
     if gpus and dice.random() < 0.25:
         ask["models"] = frozenset(dice.choice([["A"], ["B"], ["A", "B"]]))

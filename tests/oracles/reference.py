@@ -202,6 +202,9 @@ def fragmentation(machine: Machine, fleet: Fleet) -> float:
 
 
 def fullest(machine: Machine, ask: Ask, fleet: Fleet) -> tuple[int, ...]:
+    if ask.gpus > 1 and ask.milli < WHOLE:
+        # Who shares several devices takes the emptiest, or fewer would fit than there is room for.
+        return emptiest(machine, ask, fleet)
     return tuple(sorted(sorted(machine.fitting(ask), key=lambda d: machine.share[d])[: ask.gpus]))
 
 
@@ -388,6 +391,8 @@ class Reference:
         self.reserved: tuple[int, float, tuple[Spot, ...]] | None = None
         self.plans: dict[int, tuple[float, tuple[Spot, ...]]] = {}
         self.plans_hold = True
+        self.promises: dict[int, float] = {}
+        """The first start that each job was promised, s."""
         self.now = -math.inf
 
     def simulate(self) -> list[Outcome]:
@@ -481,6 +486,7 @@ class Reference:
         for time, _ in groupby(sorted(self.believed_end[k] for k in self.running)):
             spots = self.placer.place(self._after(time), self.jobs[j])
             if spots is not None:
+                self.promises.setdefault(j, time)
                 return j, time, spots
         raise AssertionError("a job that fits on the empty cluster fits once everybody has ended")
 
@@ -512,6 +518,7 @@ class Reference:
         for time in [self.now, *sorted(end for end in ends if end > self.now)]:
             spots = self.placer.place(self._fullest_between(time, time + self.jobs[j].predicted), self.jobs[j])
             if spots is not None:
+                self.promises.setdefault(j, time)
                 return time, spots
         raise AssertionError("a job that fits on the empty cluster fits once everybody has ended")
 
@@ -521,14 +528,23 @@ class Reference:
         least = self._planned_at(begin)
         for moment in moments[1:]:
             least = [_least(m, other) for m, other in zip(least, self._planned_at(moment), strict=True)]
+        for machine in least:
+            # A plan that somebody overruns holds more than there is; it cannot take from other devices.
+            machine.free = {a: max(x, 0) for a, x in machine.free.items()}
+            machine.share = [max(x, 0) for x in machine.share]
+            machine.gpu_memory = [max(x, 0) for x in machine.gpu_memory]
         return least
 
     def _planned_at(self, moment: float) -> list[Machine]:
+        """Return the cluster beside the plans in force then; who is only planned is no company yet."""
         machines = self._after(moment)
+        company = [Counter(m.classes) for m in machines]
         for k, (start, spots) in self.plans.items():
             if start <= moment < start + self.jobs[k].predicted:
                 for spot in spots:
                     machines[spot.node].take(spot.ask, spot.devices)
+        for machine, classes in zip(machines, company, strict=True):
+            machine.classes = classes
         return machines
 
     # --- Why jobs wait. ---

@@ -21,7 +21,7 @@ CASES, POOL = 25, 600
 
 `python -m tests.oracles.test_against_reference 1000` compares 1000 of each, none twice.
 """
-RULES = ("strict", "greedy", "easy", "loss")
+RULES = ("strict", "greedy", "easy", "conservative", "loss")
 DRAWN = {"random"}
 """Placements that cannot be compared, since the draws are not the reference's."""
 

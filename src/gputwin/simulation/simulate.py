@@ -58,7 +58,7 @@ _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 MOST_DEVICES = 62
 DEFAULT_BINS = 1000
 MOST_BINS = 10_000_000
-SHORTEST_PLAN_SECONDS = 1.0
+NO_TIME_SECONDS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -183,8 +183,8 @@ def _make_world(
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
     jobs["start"] = jobs["end"] = jobs["believed_end"] = jobs["planned"] = np.nan
     if options[BACKFILL] == CONSERVATIVE:
-        # A plan that lasts no time would hide nothing from others.
-        jobs["predicted"] = np.maximum(jobs["predicted"], SHORTEST_PLAN_SECONDS)
+        # A plan that lasts no time would hide nothing from others: it is believed to last a second.
+        jobs["predicted"] = np.where(jobs["predicted"] > NO_TIME_SECONDS, jobs["predicted"], 1.0)
     tracked = bool(options[TRACK])
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)

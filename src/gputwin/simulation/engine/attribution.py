@@ -4,7 +4,7 @@ Jobs of one shape are blocked by the same thing, so each shape has one clock per
 cause runs. A job's share is what the clocks advanced between its submit and its start. Under strict head-of-line order
 only the first job is blocked by the cluster, so it alone has a clock of its own and all others wait behind it.
 
-A shape's cause is looked at when it is tried: when its first job comes, and after every release.
+A shape's cause is looked at again at the end of every scheduling pass.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from gputwin.simulation.engine.index import touch
 from gputwin.simulation.engine.passes import start_waiting
 from gputwin.simulation.engine.place import place
 from gputwin.simulation.engine.queue import after, first_of_all
-from gputwin.simulation.engine.reservation import add_row, hide_row
+from gputwin.simulation.engine.reservation import FIELDS, add_row, hide_row
 from gputwin.simulation.engine.state import change, wide
 from gputwin.simulation.engine.world import RESERVED_JOB, RUNNING_COUNT, World
 
@@ -55,7 +55,8 @@ def _next_start(world: World) -> float:
     soonest = np.inf
     j = first_of_all(world.queue)
     while j >= 0:
-        soonest = min(soonest, world.queue.jobs[j].planned)
+        if world.queue.jobs[j].planned < soonest:
+            soonest = world.queue.jobs[j].planned
         j = after(world.queue, j)
     return soonest
 
@@ -107,6 +108,9 @@ def _plan(world: World, j: int, now: float, score: Any, devices: Any) -> None:
         _plan_gang(world, j, now, score, devices)
     if job.planned < np.inf:
         _remember(world, j)
+    else:
+        # Somebody runs longer than believed where it should go: it is planned again with the next event.
+        job.planned = np.nan
 
 
 @compiled
@@ -195,8 +199,22 @@ def _enter_window(world: World, j: int, n: int, time: float) -> None:
     """Make node n what it is at its fullest while job j would run from `time` on."""
     _free_ended(world, n, time, -1)
     _most_planned(world, n, time, time + world.queue.jobs[j].predicted)
+    _at_most_what_is_free(world, n)
     hide_row(world, world.withheld[n], n, 1)
     _count_applications(world, j, n, time, 1)
+
+
+@compiled
+def _at_most_what_is_free(world: World, n: int) -> None:
+    """Cut what plans hold on node n to what there is: beside an overrun they hold more, but not of other devices."""
+    row, node, most = world.withheld[n], world.machines.nodes[n], world.machines.gpus.shape[1]
+    row[0] = min(row[0], max(node.cpu_free, 0))
+    row[1] = min(row[1], max(node.memory_free, 0))
+    row[2] = min(row[2], max(node.disk_free, 0))
+    row[3] = min(row[3], max(node.rdma_free, 0))
+    for d in range(node.gpu_count):
+        row[FIELDS + d] = min(row[FIELDS + d], max(world.machines.gpus[n, d].free, 0))
+        row[FIELDS + most + d] = min(row[FIELDS + most + d], max(world.machines.gpus[n, d].memory_free, 0))
 
 
 @compiled

@@ -107,7 +107,8 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     if mode == LOSS or (not undecided and (alone or passable)):
         if place(world, j, score, devices):
             begin(world, j, now)
-            return False
+            # What it took may change why others wait.
+            return mode == GREEDY and not alone and world.options[ATTRIBUTE] != 0
         if mode == LOSS:
             world.queue.jobs[j].outcome = LOST
             return False

@@ -83,9 +83,6 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
         if fits(world, s, score):
             candidates[count] = s
             count += 1
-        elif world.options[ATTRIBUTE] != 0:
-            cause = cause_of(world.machines, world.requests, world.queue.shapes, world.groups, world.index, s)
-            blame(world.causes, world.queue.shapes, s, cause, now)
     while count > 0:
         at, j = 0, first(world.queue, candidates[0])
         for k in range(1, count):
@@ -97,10 +94,12 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
             start_waiting(world, j, now)
             if world.queue.shapes[s].waiting > 0:
                 continue
-        elif world.options[ATTRIBUTE] != 0:
-            blame(world.causes, world.queue.shapes, s, reason(world, s, score), now)
         count -= 1
         candidates[at] = candidates[count]
+    if world.options[ATTRIBUTE] != 0:
+        for k in range(world.queue.counts[LISTED]):
+            s = world.queue.listed[k]
+            blame(world.causes, world.queue.shapes, s, reason(world, s, score), now)
 
 
 @compiled
