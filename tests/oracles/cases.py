@@ -17,7 +17,7 @@ from gputwin.simulation.simulate import Run, Scheduler, cluster_models, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 from gputwin.traces.dataset import Trace, TraceMeta
-from tests.oracles.reference import AMOUNTS, Ask, Job, Node, Outcome, Spot, simulate
+from tests.oracles.reference import AMOUNTS, WHOLE, Ask, Job, Node, Outcome, Spot, simulate
 
 FATES = ("waits", "runs", "finished", "never fits", "lost")
 
@@ -42,9 +42,13 @@ def cluster_of(nodes: Sequence[Node]) -> Cluster:
     return FixedCluster("tiny", groups)
 
 
+def _asks(jobs: Sequence[Job]) -> list[Ask]:
+    return list(dict.fromkeys(ask for job in jobs for ask, _ in job.groups))
+
+
 def workload_of_jobs(jobs: Sequence[Job], models: tuple[str, ...]) -> Workload:
     """Return the jobs, given in order of submission, as the engine's arrays."""
-    asks = list(dict.fromkeys(ask for job in jobs for ask, _ in job.groups))
+    asks = _asks(jobs)
     kinds = list(dict.fromkeys(job.groups for job in jobs))
     requests, allowed = _requests(asks, models)
     groups = np.array([(asks.index(ask), size) for kind in kinds for ask, size in kind], GROUP)
@@ -115,6 +119,11 @@ class Case:
     nodes: tuple[Node, ...]
     jobs: tuple[Job, ...]
 
+    @property
+    def asks(self) -> list[Ask]:
+        """Return what instances ask for, in the order in which the engine's requests are numbered."""
+        return _asks(self.jobs)
+
     @cached_property
     def _engine_input(self) -> tuple[Workload, Cluster, Records]:
         cluster = cluster_of(self.nodes)
@@ -126,26 +135,54 @@ class Case:
         return run(workload, cluster, Scheduler(order, backfill, placement), typical=typical)
 
     def by_engine(self, order: str = "fifo", backfill: str = "strict", placement: str = "first-fit") -> list[Outcome]:
-        return outcomes_of(self.run(order, backfill, placement), self.jobs)
+        return outcomes_of(self.run(order, backfill, placement), self.asks)
 
     def by_reference(self, order: str, backfill: str, placement: str) -> list[Outcome]:
         return simulate(self.nodes, self.jobs, order, backfill, placement)
 
 
-def outcomes_of(done: Run, jobs: Sequence[Job]) -> list[Outcome]:
-    """Return the engine's result in the reference's terms."""
-    asks = list(dict.fromkeys(ask for job in jobs for ask, _ in job.groups))
-    records, slots, shares = done.world.queue.jobs, done.world.slots, done.world.causes.share
+def outcomes_of(done: Run, asks: Sequence[Ask]) -> list[Outcome]:
+    """Return the engine's result in the reference's terms; `asks` says what each request is."""
+    queue, slots, shares = done.world.queue, done.world.slots, done.world.causes.share
     outcomes = []
-    for j, record in enumerate(records):
+    for j, record in enumerate(queue.jobs):
         outcome = Outcome(FATES[record["outcome"]], float(record["start"]))
         if not np.isnan(record["start"]):
             first = record["first_slot"]
-            taken = slots[first : first + sum(size for _, size in jobs[j].groups)]
+            taken = slots[first : first + queue.shapes["instances"][record["shape"]]]
             outcome.spots = tuple(Spot(int(s["node"]), _bits(int(s["devices"])), asks[s["request"]]) for s in taken)
             outcome.waited.update({c: float(x) for c, x in zip(CAUSE_NAMES, shares[j], strict=True) if x})
         outcomes.append(outcome)
     return outcomes
+
+
+def read_back(workload: Workload) -> tuple[list[Ask], list[Job]]:
+    """Return the requests and jobs that the engine's arrays speak of; names of applications are lost."""
+    asks = []
+    for request, allowed in zip(workload.requests, workload.allowed, strict=True):
+        named = [m for m, may in zip(workload.models, allowed, strict=True) if may and m]
+        everywhere = allowed.all()
+        limited = request["max_per_node"] >= 0
+        asks.append(
+            Ask(
+                gpus=int(request["gpu_count"]),
+                milli=int(request["gpu_milli"]) if request["gpu_count"] else WHOLE,
+                **{name: int(request[name]) for name in (*AMOUNTS, "gpu_memory")},
+                models=frozenset() if everywhere else frozenset(named or ["nowhere"]),
+                limit=int(request["max_per_node"]) if limited else None,
+                application=str(request["application"]) if limited else None,
+            )
+        )
+    jobs = []
+    for job in workload.jobs:
+        shape = workload.shapes[job["shape"]]
+        groups = workload.groups[shape["first_group"] : shape["first_group"] + shape["groups"]]
+        asked = tuple((asks[group["request"]], int(group["size"])) for group in groups)
+        submit, duration, predicted, priority = (
+            float(job[name]) for name in ("submit", "duration", "predicted", "priority")
+        )
+        jobs.append(Job(submit, duration, asked, predicted, priority))
+    return asks, jobs
 
 
 def _bits(devices: int) -> tuple[int, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from itertools import product
@@ -13,8 +14,8 @@ from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS
 from gputwin.simulation.simulate import Scheduler, cluster_models, run
 from gputwin.simulation.workload import workload_of
 from tests.oracles import reference
-from tests.oracles.cases import Case, cluster_of, outcomes_of, random_case, trace_of_jobs
-from tests.oracles.reference import Outcome
+from tests.oracles.cases import cluster_of, outcomes_of, random_case, read_back, trace_of_jobs
+from tests.oracles.reference import Job, Outcome, simulate
 
 CASES, POOL = 25, 600
 """Cases per order, rule of overtaking and placement, out of a common pool that is made once.
@@ -26,8 +27,11 @@ DRAWN = {"random"}
 """Placements that cannot be compared, since the draws are not the reference's."""
 
 
-def differences(engine: list[Outcome], plain: list[Outcome]) -> list[str]:
-    """Return what the two say differently, in words."""
+def differences(engine: list[Outcome], plain: list[Outcome], backfill: str) -> list[str]:
+    """Return what the two say differently, in words.
+
+    Under greedy the engine looks at a cause only when a job is tried, the reference all the time: only sums are compared.
+    """
     found = []
     for j, (a, b) in enumerate(zip(engine, plain, strict=True)):
         if (a.fate, str(a.start)) != (b.fate, str(float(b.start))):
@@ -35,7 +39,7 @@ def differences(engine: list[Outcome], plain: list[Outcome]) -> list[str]:
         elif a.spots != b.spots:
             where = [[(s.node, s.devices) for s in x.spots] for x in (a, b)]
             found.append(f"job {j}: engine on {where[0]}, reference on {where[1]} (node, devices)")
-        elif a.waited != +b.waited:
+        elif a.waited.total() != b.waited.total() or (a.waited != +b.waited and backfill != "greedy"):
             found.append(f"job {j}: engine waits for {dict(a.waited)}, reference for {dict(+b.waited)}")
     return found
 
@@ -47,7 +51,8 @@ def compare(order: str, backfill: str, placement: str, seeds: range) -> None:
     """Fail on the first case on which engine and reference differ."""
     for seed in seeds:
         case = pooled(seed) if seed < POOL else random_case(seed)
-        found = differences(case.by_engine(order, backfill, placement), case.by_reference(order, backfill, placement))
+        rules = order, backfill, placement
+        found = differences(case.by_engine(*rules), case.by_reference(*rules), backfill)
         assert not found, f"{order}, {backfill}, {placement}, random_case({seed}): {'; '.join(found)}\n{case}"
 
 
@@ -66,24 +71,22 @@ def test_the_reference_knows_every_registered_policy():
 
 
 @pytest.mark.parametrize("backfill", RULES)
-def test_a_trace_leads_to_the_same_schedule_as_the_arrays_made_by_hand(backfill):
+def test_a_trace_is_scheduled_as_the_jobs_in_it_would_be(backfill):
     for seed in range(40):
-        case = _groups_in_order_of_request(random_case(seed))
+        case = random_case(seed)
         cluster = cluster_of(case.nodes)
         workload = workload_of(trace_of_jobs(case.jobs), cluster_models(cluster), predict="requested")
+        asks, jobs = read_back(workload)
+        assert [_amounts(job) for job in jobs] == [_amounts(job) for job in case.jobs]
         done = run(workload, cluster, Scheduler("sjf", backfill, "best-fit"))
-        found = differences(outcomes_of(done, case.jobs), case.by_reference("sjf", backfill, "best-fit"))
+        found = differences(outcomes_of(done, asks), simulate(case.nodes, jobs, "sjf", backfill, "best-fit"), backfill)
         assert not found, f"random_case({seed}): {'; '.join(found)}"
 
 
-def _groups_in_order_of_request(case: Case) -> Case:
-    """Return the case with each job's groups in the order in which a trace numbers requests."""
-    asks = list(dict.fromkeys(ask for job in case.jobs for ask, _ in job.groups))
-    jobs = [
-        replace(job, groups=tuple(sorted(job.groups, key=lambda group: (asks.index(group[0]), group[1]))))
-        for job in case.jobs
-    ]
-    return Case(case.nodes, tuple(jobs))
+def _amounts(job: Job) -> tuple[object, ...]:
+    """Return what can be told of a job from the arrays: all but names and the order of its groups."""
+    groups = Counter((replace(ask, models=frozenset(), application=None), size) for ask, size in job.groups)
+    return job.submit, job.duration, job.predicted, job.priority, groups
 
 
 if __name__ == "__main__":

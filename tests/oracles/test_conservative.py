@@ -61,7 +61,11 @@ class Fullest:
             ]
             if len(fitting) < ask.gpus:
                 continue
-            devices = tuple(sorted(sorted(fitting, key=lambda d: (self.share[n][d], d))[: ask.gpus]))
+            # Instances that share several devices take the emptiest, all others the fullest.
+            sign = -1 if ask.gpus > 1 and ask.milli < WHOLE else 1
+            devices = tuple(
+                sorted(sorted(fitting, key=lambda d, n=n, sign=sign: (sign * self.share[n][d], d))[: ask.gpus])
+            )
             for a in AMOUNTS:
                 self.free[n][a] -= getattr(ask, a)
             for d in devices:

@@ -184,6 +184,62 @@ def test_easy_copes_with_rounding(now, shadow):
     assert outcomes[2].start == pytest.approx(shadow)
 
 
+# --- Conservative: everybody has a promise. Z holds two of three GPUs until 10; A needs two, B three, C one. ---
+
+D, E, F, G = job(0, 10, TWO), job(1, 5, TWO), job(2, 5, gpus(3)), job(3, 100, ONE)
+
+
+def test_conservative_nobody_who_waits_is_delayed():
+    # E is promised 10 and F 15, when E ends. The third GPU is free, but G (100 s) would hold F up: 20, when F ends.
+    # EASY promises only E something: G starts at 3 and F waits until 103.
+    assert starts(Case((Node(3),), (D, E, F, G)).by_engine("fifo", "conservative")) == [0, 10, 15, 20]
+    assert starts(Case((Node(3),), (D, E, F, G)).by_engine("fifo", "easy")) == [0, 10, 103, 3]
+
+
+def test_conservative_gaps_between_plans_are_filled():
+    # 12 s from 3 on end at 15, when F begins; 4 s more cannot, and wait until 20.
+    case = Case((Node(3),), (D, E, F, job(3, 12, ONE), job(4, 16, ONE)))
+    assert starts(case.by_engine("fifo", "conservative")) == [0, 10, 15, 3, 20]
+
+
+def test_conservative_a_plan_may_begin_where_another_ends_on_the_same_device():
+    # Half a GPU is held until 10, then promised to the second job (a whole GPU from 10 to 15 …), the third (half, until 10)
+    # fits beside the first; the fourth (half, 11 s) would reach into the second's time.
+    half = gpus(1, 500)
+    case = Case((Node(1),), (job(0, 10, half), job(1, 5, ONE), job(2, 8, half), job(3, 11, half)))
+    assert starts(case.by_engine("fifo", "conservative")) == [0, 10, 2, 15]
+
+
+def test_conservative_shares_that_follow_each_other_leave_the_rest_free():
+    # R holds half a GPU until 10, P (a whole GPU's worth of CPU, half a GPU) is promised that half at 10: at any time half
+    # is left for L, which runs from 2 to 32 beside both.
+    half, busy = gpus(1, 500, cpu=3000), gpus(1, 500, cpu=1000)
+    case = Case((Node(1, cpu=4000),), (job(0, 10, half), job(1, 10, half), job(2, 30, busy)))
+    assert starts(case.by_engine("fifo", "conservative")) == [0, 10, 2]
+
+
+def test_conservative_plans_move_up_when_somebody_ends_early():
+    # D is believed to run until 10 but ends at 4: E 4–9, F 9–14, G 14.
+    case = Case((Node(3),), (job(0, 4, TWO, predicted=10), E, F, G))
+    assert starts(case.by_engine("fifo", "conservative")) == [0, 4, 9, 14]
+
+
+def test_conservative_nobody_is_forgotten_when_plans_are_made_anew():
+    # All need the whole node. B runs from 0 to 6 but is believed to end at 1, then 2, 4 and 8; C (5 s) goes before A (1 s).
+    # Plans are made anew one by one, each beside the others' old ones:
+    # 0: C 1–6, A 6–7.   1: C beside A's 6–7 only at 7–12, A 2–3.   2: C 4–9, A 9–10.   4: C beside 9–10 at 10–15, A 8–9.
+    # 6: B has ended: C beside 8–9 at 9–14, A at once, 6–7. Then nothing runs, and C starts at 9.
+    b, c = job(0, 6, TWO, predicted=1, priority=2), job(0, 1, TWO, predicted=5, priority=2)
+    case = Case((Node(2),), (job(0, 1, TWO), b, c))
+    assert starts(case.by_engine("priority", "conservative")) == [6, 0, 9]
+
+
+@pytest.mark.parametrize("predicted", [0, 1e-9])
+def test_conservative_a_job_believed_to_take_no_time_still_holds_its_place(predicted):
+    case = Case((Node(1),), (job(0, 4, ONE), job(1, 5, ONE, predicted=predicted), job(2, 3, ONE)))
+    assert starts(case.by_engine("fifo", "conservative")) == [0, 4, 9]
+
+
 def test_loss_who_does_not_fit_at_once_is_lost():
     # B comes while A holds the GPU; C at the very moment it is free again.
     outcomes = Case((Node(1),), (job(0, 5, ONE), job(4, 5, ONE), job(5, 5, ONE))).by_engine("fifo", "loss")

@@ -41,10 +41,10 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
     while True:
         coming = jobs[arrival].submit if arrival < jobs.size else np.inf
         upcoming = next_time(world.events)
-        if coming == np.inf and upcoming == np.inf:
+        planned = world.reserved_from[0] if mode == CONSERVATIVE and world.queue.counts[WAITING] > 0 else np.inf
+        if coming == np.inf and upcoming == np.inf and planned == np.inf:
             _close(world, now)
             return now
-        planned = world.reserved_from[0] if mode == CONSERVATIVE and world.queue.counts[WAITING] > 0 else np.inf
         now = min(coming, upcoming, planned)
         advance(
             world.series,
