@@ -146,6 +146,14 @@ def test_the_same_run_gives_the_same_bytes(scheduler):
     assert first.world.series.values.tobytes() == again.world.series.values.tobytes()
 
 
+@every_scheduler
+def test_looking_for_causes_changes_no_schedule(scheduler):
+    first = done(scheduler)
+    blind = CROWD.run(scheduler.order, scheduler.backfill, scheduler.placement, attribute=False)
+    np.testing.assert_array_equal(blind.world.queue.jobs["start"], first.world.queue.jobs["start"])
+    assert blind.world.slots.tobytes() == first.world.slots.tobytes()
+
+
 @cache
 def renamed() -> tuple[Case, list[str], list[int]]:
     """Return a smaller crowd with other job ids, and the order in which its rows are shuffled."""

@@ -130,9 +130,11 @@ class Case:
         workload = workload_of_jobs(self.jobs, cluster_models(cluster))
         return workload, cluster, typical_jobs(workload)
 
-    def run(self, order: str = "fifo", backfill: str = "strict", placement: str = "first-fit") -> Run:
+    def run(
+        self, order: str = "fifo", backfill: str = "strict", placement: str = "first-fit", *, attribute: bool = True
+    ) -> Run:
         workload, cluster, typical = self._engine_input
-        return run(workload, cluster, Scheduler(order, backfill, placement), typical=typical)
+        return run(workload, cluster, Scheduler(order, backfill, placement), typical=typical, attribute=attribute)
 
     def by_engine(self, order: str = "fifo", backfill: str = "strict", placement: str = "first-fit") -> list[Outcome]:
         return outcomes_of(self.run(order, backfill, placement), self.asks)

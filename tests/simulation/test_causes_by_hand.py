@@ -96,11 +96,12 @@ def test_the_cause_changes_when_others_end(backfill):
     assert found[2] == {"gpu_shortage": 3, "gpu_model": 6}
 
 
-def test_the_cause_changes_when_others_start():
+@pytest.mark.parametrize("backfill", ["greedy", "easy"])
+def test_the_cause_changes_when_others_start(backfill):
     # One GPU is free on each of two nodes, two on one node are asked for: fragmentation from 1 to 3. Then somebody takes
     # one of them until 9: GPUs are short for 6 s; from 9 to 10 there are two again, still apart: 2 + 1 s.
     spread = gpus(1, limit=1, application="x")
-    found = waits((Node(2), Node(2)), job(0, 10, spread, 2), job(1, 1, TWO), job(3, 6, ONE), backfill="easy")
+    found = waits((Node(2), Node(2)), job(0, 10, spread, 2), job(1, 1, TWO), job(3, 6, ONE), backfill=backfill)
     assert found[1] == {"fragmentation": 3, "gpu_shortage": 6}
 
 
@@ -114,3 +115,16 @@ def test_a_job_that_never_starts_waits_for_nothing():
     outcomes = Case((Node(1),), (job(0, 5, TWO), job(0, 5, ONE), job(1, 5, ONE))).by_engine("fifo", "loss")
     assert [outcome.fate for outcome in outcomes] == ["never fits", "finished", "lost"]
     assert [dict(outcome.waited) for outcome in outcomes] == [{}, {}, {}]
+
+
+def test_looking_for_causes_changes_no_schedule():
+    # W's small group goes where it leaves least, node 0 (10 - 4 cores against 12 - 4), and its large group then has no
+    # room there and no disk on node 1: it waits for Z to end at 10. X, which starts at 2 on node 1, makes that node the
+    # tighter one, so that W would fit, but nobody tries W again until something ends: X at 5, which undoes it.
+    small, large = Ask(cpu=4000), Ask(cpu=8000, disk=80)
+    z, x = job(0, 10, Ask(cpu=6000, disk=10)), job(2, 3, Ask(cpu=5000, memory=10))
+    nodes = Node(0, cpu=16000, memory=0, disk=100), Node(0, cpu=12000, memory=10, disk=0)
+    case = Case(nodes, (z, gang(1, 5, (small, 1), (large, 1)), x))
+    for attribute in (True, False):
+        run = case.run("fifo", "greedy", "best-fit", attribute=attribute)
+        assert run.world.queue.jobs["start"].tolist() == [0, 10, 2]

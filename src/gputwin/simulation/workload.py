@@ -70,7 +70,8 @@ def workload_of(trace: Trace, models: Sequence[str], *, share: str = "fraction",
     if tasks.is_empty():
         raise UserError("the trace has no task with a known arrival and duration, so there is nothing to simulate")
     tasks = _with_requests(tasks, share, predict)
-    kinds = tasks.select(_REQUEST).unique(maintain_order=True).with_row_index("request")
+    # Numbered by what they ask for, so that neither names nor the order of rows matter.
+    kinds = tasks.select(_REQUEST).unique().sort(_REQUEST).with_row_index("request")
     tasks = tasks.join(kinds, on=list(_REQUEST), how="left", maintain_order="left")
     requests, allowed = _requests(kinds, tuple(models))
     jobs, groups = _jobs(tasks)
