@@ -10,7 +10,16 @@ from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.conservative import conservative_pass
 from gputwin.simulation.engine.events import CORRECT, FINISH, next_time, pop, schedule
-from gputwin.simulation.engine.passes import begin, blame_all, easy_pass, greedy_pass, queue_of, reason, strict_pass
+from gputwin.simulation.engine.passes import (
+    begin,
+    blame_all,
+    blame_cluster,
+    easy_pass,
+    greedy_pass,
+    queue_of,
+    reason,
+    strict_pass,
+)
 from gputwin.simulation.engine.place import place, unplace
 from gputwin.simulation.engine.queue import WAITING, push
 from gputwin.simulation.engine.running import discharge
@@ -107,8 +116,10 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     if mode == LOSS or (not undecided and (alone or passable)):
         if place(world, j, score, devices):
             begin(world, j, now)
-            # What it took may change why others wait.
-            return mode == GREEDY and not alone and world.options[ATTRIBUTE] != 0
+            if mode == GREEDY and not alone:
+                # What it took may change why others wait.
+                blame_cluster(world, now, score)
+            return False
         if mode == LOSS:
             world.queue.jobs[j].outcome = LOST
             return False

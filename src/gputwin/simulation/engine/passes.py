@@ -96,6 +96,12 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
                 continue
         count -= 1
         candidates[at] = candidates[count]
+    blame_cluster(world, now, score)
+
+
+@compiled
+def blame_cluster(world: World, now: float, score: Any) -> None:
+    """Say for every waiting shape what of the cluster keeps it from starting."""
     if world.options[ATTRIBUTE] != 0:
         for k in range(world.queue.counts[LISTED]):
             s = world.queue.listed[k]
