@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test lint bench docs system clean
 
 $(STAMP): requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -15,7 +15,13 @@ $(STAMP): requirements.txt pyproject.toml
 demo: $(STAMP)  ## generate, ingest, check quality, describe, check load; ends with the path of an HTML report
 	$(BIN)/gputwin demo -o demo
 
-test: $(STAMP)  ## the whole suite
+system:  ## what the suite uses beside Python: a browser to open reports in, Java for Spark
+	@command -v chromium >/dev/null && command -v java >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium default-jre-headless >/dev/null; } || \
+	  echo "chromium or java is missing: tests that need them are skipped"
+
+test: $(STAMP) system  ## the whole suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)  ## style, types, and that rooms depend one way
