@@ -34,6 +34,7 @@ class Placement:
 
     `devices(machines, requests, r, n, knobs)` returns the bit set of GPUs taken; the default is the fullest that fits.
     `gang` says how several instances are spread: 'score' one by one, 'consolidate' on few nodes, 'topology' close.
+    `first` is for scores that are alike for all nodes: the first that fits is taken without asking.
     `fresh` is for scores that change though the node did not (random ones): they are never cached.
     """
 
@@ -45,6 +46,7 @@ class Placement:
     gang: str = "score"
     fresh: bool = False
     typical: bool = False
+    first: bool = False
     parameters: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -85,6 +87,7 @@ def placement(
     gang: str = "score",
     fresh: bool = False,
     typical: bool = False,
+    first: bool = False,
     parameters: Mapping[str, float] | None = None,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `score(machines, requests, r, n, knobs)` as the placement `name`."""
@@ -92,7 +95,8 @@ def placement(
         raise ValueError(f"gang must be score, consolidate or topology, not '{gang}'")
 
     def register(score: Callable[..., float]) -> Callable[..., float]:
-        PLACEMENTS.add(Placement(name, rule, score, source, devices, gang, fresh, typical, dict(parameters or {})))
+        settings = dict(parameters or {})
+        PLACEMENTS.add(Placement(name, rule, score, source, devices, gang, fresh, typical, first, settings))
         return score
 
     return register

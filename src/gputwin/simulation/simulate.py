@@ -15,7 +15,7 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.attribution import make_causes
 from gputwin.simulation.engine.devices import fullest
 from gputwin.simulation.engine.events import make_events
-from gputwin.simulation.engine.index import make_index
+from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
 from gputwin.simulation.engine.kernel import run_world
 from gputwin.simulation.engine.queue import make_queue
 from gputwin.simulation.engine.reservation import FIELDS
@@ -118,7 +118,7 @@ def run(
     options[RESERVED_JOB] = -1
     submit = workload.jobs["submit"]
     width = bin_seconds or max(float(submit[-1] - submit[0]) / DEFAULT_BINS, 1.0)
-    world = _make_world(workload, machines, knobs, options, width, fresh=placement.fresh)
+    world = _make_world(workload, machines, knobs, options, width, placement)
     last = run_world(world, order.key, placement.score, placement.devices or fullest)
     return Run(world, workload, cluster, scheduler, seed, last, width)
 
@@ -178,20 +178,23 @@ def _numbered(names: pl.Series) -> list[int]:
 
 
 def _make_world(
-    workload: Workload, machines: Machines, knobs: Knobs, options: Ints, width: float, *, fresh: bool
+    workload: Workload, machines: Machines, knobs: Knobs, options: Ints, width: float, placement: Placement
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
-    jobs["start"] = jobs["end"] = jobs["believed_end"] = jobs["planned"] = np.nan
+    jobs["start"] = jobs["end"] = np.nan
     if options[BACKFILL] == CONSERVATIVE:
+        jobs["planned"] = np.nan
         # A plan that lasts no time would hide nothing from others: it is believed to last a second.
         jobs["predicted"] = np.where(jobs["predicted"] > NO_TIME_SECONDS, jobs["predicted"], 1.0)
     tracked = bool(options[TRACK])
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
     np.add.at(popularity, workload.groups["request"], np.repeat(per_shape, shapes["groups"]))
-    index = make_index(requests, workload.allowed, machines.nodes.size, popularity)
-    if fresh:
-        requests["slot"] = -1
+    index = make_index(machines, requests, workload.allowed, popularity)
+    if placement.fresh:
+        requests["slot"] = NO_SLOT
+    elif placement.first:
+        requests["slot"] = FIRST_FITS
     begin = float(jobs["submit"][0])
     bins = int(min(np.ceil((jobs["submit"][-1] - begin) / width) + 1, MOST_BINS))
     slots = np.zeros(workload.slots, SLOT)
@@ -206,6 +209,7 @@ def _make_world(
         events=make_events(jobs.size * (2 if tracked else 1)),
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),
+        first_end=np.full(machines.nodes.size, np.inf),
         running=np.zeros(jobs.size if tracked else 1, np.int32),
         reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.index import Index
+from gputwin.simulation.engine.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
 from gputwin.simulation.engine.state import FREE_MODELS, Floats, Ints, Machines, Records
 
 CAUSE_NAMES = (
@@ -117,12 +117,12 @@ def blame_head(causes: Causes, j: int, cause: int, now: float) -> None:
 
 @compiled
 def cause_of(machines: Machines, requests: Records, shapes: Records, groups: Records, index: Index, s: int) -> int:
-    """Return what keeps a job of shape s from starting now; its requests must be up to date in the index."""
+    """Return what keeps a job of shape s from starting now."""
     free = machines.free
     for g in range(shapes[s].first_group, shapes[s].first_group + shapes[s].groups):
         r, size = groups[g].request, groups[g].size
         request = requests[r]
-        if request.room >= size:
+        if has_room(index, machines, requests, r, size, FULL):
             continue
         if request.gpu_count > 0:
             needed = size * request.gpu_count * request.gpu_milli
@@ -133,11 +133,11 @@ def cause_of(machines: Machines, requests: Records, shapes: Records, groups: Rec
                     allowed += free[FREE_MODELS + m]
             if allowed < needed:
                 return GPU_MODEL if everywhere >= needed else GPU
-            if request.room_gpu_only < size:
+            if not has_room(index, machines, requests, r, size, GPU_ONLY):
                 return FRAGMENTATION
-        if request.room_no_limit >= size:
+        if request.max_per_node >= 0 and has_room(index, machines, requests, r, size, NO_LIMIT):
             return MAX_PER_NODE
-        if request.room_no_network >= size:
+        if request.rdma > 0 and has_room(index, machines, requests, r, size, NO_NETWORK):
             return RDMA
         enough = free[0] >= size * request.cpu and free[1] >= size * request.memory and free[2] >= size * request.disk
         return FRAGMENTATION if request.gpu_count == 0 and enough else CPU_MEMORY

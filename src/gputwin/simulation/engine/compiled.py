@@ -27,6 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 njit: Any = numba.njit
 config: Any = numba.config
 _INTERNAL = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+_EFFORT: dict[str, Any] = {"OPT": type(config.OPT)(2), "LOOP_VECTORIZE": 0, "SLP_VECTORIZE": 0}
+"""Of LLVM: more makes the engine no faster, and compiling it takes more than twice as long."""
 
 
 @cache
@@ -48,12 +50,15 @@ def cache_folder() -> str:
 @contextmanager
 def _cached_here() -> Iterator[None]:
     """Let what is compiled inside keep its code in our folder; Numba asks for the folder when it decorates."""
-    before = config.CACHE_DIR
+    before = {name: getattr(config, name) for name in ("CACHE_DIR", *_EFFORT)}
     config.CACHE_DIR = cache_folder()
+    for name, value in _EFFORT.items():
+        setattr(config, name, value)
     try:
         yield
     finally:
-        config.CACHE_DIR = before
+        for name, value in before.items():
+            setattr(config, name, value)
 
 
 def compiled(function: F) -> F:

@@ -16,17 +16,15 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit import rooms
-from gputwin.simulation.engine.index import touch
-from gputwin.simulation.engine.passes import start_waiting
+from gputwin.simulation.engine.index import FULL, room_on, touch
+from gputwin.simulation.engine.passes import blame_all, start_waiting
 from gputwin.simulation.engine.place import place
 from gputwin.simulation.engine.queue import after, first_of_all
 from gputwin.simulation.engine.reservation import FIELDS, add_row, hide_row
 from gputwin.simulation.engine.state import change, wide
-from gputwin.simulation.engine.world import RESERVED_JOB, RUNNING_COUNT, World
+from gputwin.simulation.engine.world import ATTRIBUTE, RESERVED_JOB, RUNNING_COUNT, World
 
 
-@compiled
 def conservative_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Plan who has no plan, or everyone where ends differ from what was believed, and start whose time has come.
 
@@ -47,6 +45,8 @@ def conservative_pass(world: World, now: float, score: Any, devices: Any) -> Non
             _start_planned(world, j, now)
         j = following
     world.reserved_from[0] = _next_start(world)
+    if world.options[ATTRIBUTE] != 0:
+        blame_all(world, -1, now)
 
 
 @compiled
@@ -68,7 +68,7 @@ def _start_planned(world: World, j: int, now: float) -> None:
     for i in range(job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances):
         slot = world.slots[i]
         change(world.machines, world.requests, slot.request, slot.node, slot.devices, 1)
-        touch(world.index, slot.node)
+        touch(world.index, world.machines, slot.node, False)
     start_waiting(world, j, now)
 
 
@@ -124,7 +124,7 @@ def _plan_one(world: World, j: int, now: float, score: Any, devices: Any) -> Non
         time = now
         while time < np.inf and time <= job.planned:
             _enter_window(world, j, n, time)
-            fits = rooms(machines, requests, world.index.allowed, r, n)[0] > 0
+            fits = room_on(machines, requests, world.index.allowed, r, n, FULL) > 0
             if fits:
                 value = score(machines, requests, r, n, world.knobs)
                 if time < job.planned or value > top:
@@ -165,7 +165,7 @@ def _plan_gang(world: World, j: int, now: float, score: Any, devices: Any) -> No
     while time < np.inf and job.planned == np.inf:
         for n in range(count):
             _enter_window(world, j, n, time)
-            touch(world.index, n)
+            touch(world.index, world.machines, n, True)
         if place(world, j, score, devices):
             job.planned = time
             for i in range(job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances):
@@ -173,7 +173,7 @@ def _plan_gang(world: World, j: int, now: float, score: Any, devices: Any) -> No
                 change(world.machines, world.requests, slot.request, slot.node, slot.devices, -1)
         for n in range(count):
             _leave_window(world, j, n, time)
-            touch(world.index, n)
+            touch(world.index, world.machines, n, True)
         time = _next_end(world, time)
 
 

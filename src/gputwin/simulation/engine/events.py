@@ -1,4 +1,4 @@
-"""The event list: a binary heap of (time, kind, number), so that ties break the same way in every run.
+"""The event list: a heap of four branches of (time, kind, number), so that ties break the same way in every run.
 
 Kinds are in the order in which events of one instant are handled. Faults, resizing, preemption and scaling
 bring their own kinds; the loop hands each to its handler.
@@ -45,7 +45,7 @@ def schedule(events: Events, time: float, kind: int, number: int) -> None:
     k = events.count[0]
     events.count[0] += 1
     while k > 0:
-        parent = (k - 1) >> 1
+        parent = (k - 1) >> 2
         if heap[parent].time < time or (heap[parent].time == time and heap[parent].code < code):
             break
         heap[k].time, heap[k].code = heap[parent].time, heap[parent].code
@@ -70,13 +70,13 @@ def pop(events: Events) -> tuple[int, int]:
         time, moved = heap[last].time, heap[last].code
         k = 0
         while True:
-            child = 2 * k + 1
+            child = 4 * k + 1
             if child >= last:
                 break
-            if child + 1 < last:
-                a, b = heap[child], heap[child + 1]
+            for other in range(child + 1, min(child + 4, last)):
+                a, b = heap[child], heap[other]
                 if b.time < a.time or (b.time == a.time and b.code < a.code):
-                    child += 1
+                    child = other
             if time < heap[child].time or (time == heap[child].time and moved < heap[child].code):
                 break
             heap[k].time, heap[k].code = heap[child].time, heap[child].code

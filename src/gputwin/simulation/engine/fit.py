@@ -1,8 +1,8 @@
-"""How many instances fit on a node, as it is and with one constraint lifted; and which devices can take one."""
+"""How many instances each resource of a node can take, and which devices can take one."""
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.compiled import inlined
 from gputwin.simulation.engine.state import WHOLE, Flags, Machines, Records
 
 MANY = 1 << 20
@@ -80,14 +80,3 @@ def limit_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     if request.max_per_node < 0:
         return MANY
     return max(request.max_per_node - machines.residents[n, request.application], 0)
-
-
-@compiled
-def rooms(machines: Machines, requests: Records, allowed: Flags, r: int, n: int) -> tuple[int, int, int, int]:
-    """Return how many instances of r fit on node n: now; by GPUs alone; without per-node limit; nor network."""
-    gpu = gpu_room(machines, requests, allowed, r, n)
-    if gpu == 0:
-        return 0, 0, 0, 0
-    base = min(gpu, base_room(machines, requests, r, n))
-    network = min(base, rdma_room(machines, requests, r, n))
-    return min(network, limit_room(machines, requests, r, n)), gpu, network, base

@@ -1,154 +1,170 @@
-"""Which node is best for a request, kept up to date by looking only at nodes that changed.
+"""Which nodes fit a request, found without looking at every node.
 
-Every change to a node is written to a log. Each request keeps, per node, how many of its instances fit and the policy's
-score, and over the scores a tournament tree; before it is asked, it re-scores just the nodes logged since it was last
-asked. A placement therefore costs a few evaluations and O(log nodes), not a scan of the cluster.
+Over the nodes lies one binary tree for all requests: each branch knows the most free GPUs, largest free share of one GPU,
+CPU and memory of any node below it, and which GPU models are there. A branch that has too little of one of them is
+passed over whole, so that the next node that fits is found in a few steps; whether it really fits is asked of the node.
+
+Every change to a node is written to a log. Whoever remembers something about all nodes (a shape that did not fit, the
+scores of a request) looks only at the nodes logged since.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit import rooms
-from gputwin.simulation.engine.state import Flags, Ints, Knobs, Machines, Records, SmallInts
+from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.fit import base_room, gpu_room, limit_room, rdma_room
+from gputwin.simulation.engine.state import WHOLE, Flags, Floats, Ints, Machines, Records, SmallInts
 
-CELL = np.dtype(
+BRANCH = np.dtype(
     [
-        ("score", np.float64),
-        ("room", np.int32),
-        ("room_gpu_only", np.int32),
-        ("room_no_limit", np.int32),
-        ("room_no_network", np.int32),
+        ("whole", np.int32),  # most GPUs entirely free on one node
+        ("share", np.int32),  # most milli-GPU free on one device
+        ("models", np.int64),  # bit set
+        ("cpu", np.int64),
+        ("memory", np.int64),
     ],
     align=True,
 )
 
+FULL, NO_LIMIT, NO_NETWORK, GPU_ONLY = range(4)
+"""What of a request counts: all of it; not the per-node limit; nor the network; its GPUs alone."""
+
 
 class Index(NamedTuple):
-    """Cached rooms, scores and tournament trees. Requests beyond the memory allowed have slot -1 and are scanned."""
+    """The tree over nodes, the log of changes, and what `scores.py` remembers of each request with a slot."""
 
-    cells: Records  # [slot, n] CELL
-    tree: SmallInts  # [slot, 2·leaves]: the winning node of each branch, -1 where none fits
+    branches: Records  # [2·leaves] BRANCH, the root at 1
     log: SmallInts  # ring of changed nodes
-    log_end: Ints  # [1]
+    log_end: Ints  # [2]: end of the log, and its end when something was last freed
     allowed: Flags  # [r, model]
+    models: Ints  # [r]: the same as a bit set
+    scores: Floats  # [slot, n]; -inf where it does not fit
+    winners: SmallInts  # [slot, 2·leaves]: the best node of each branch, -1 where none fits
 
 
-def make_index(requests: Records, allowed: Flags, nodes: int, popularity: Ints, memory_bytes: int = 1 << 28) -> Index:
-    """Return an empty index that caches the most popular requests within `memory_bytes`."""
+LOG_END, FREED = 0, 1
+NO_SLOT, FIRST_FITS = -1, -2
+"""Instead of a slot: scores are not to be remembered; all nodes score alike."""
+
+
+def make_index(
+    machines: Machines, requests: Records, allowed: Flags, popularity: Ints, *, memory_bytes: int = 1 << 28
+) -> Index:
+    """Return the index of these machines; the most popular requests have slots, within `memory_bytes`."""
+    nodes = machines.nodes.size
     leaves = 1 << max(nodes - 1, 1).bit_length()
-    slots = int(min(requests.size, max(1, memory_bytes // (nodes * CELL.itemsize + 8 * leaves))))
-    requests["slot"] = -1
+    slots = int(min(requests.size, max(1, memory_bytes // (8 * nodes + 8 * leaves))))
+    requests["slot"] = NO_SLOT
     requests["slot"][np.argsort(-popularity, kind="stable")[:slots]] = np.arange(slots)
     requests["seen"] = -1
-    return Index(
-        cells=np.zeros((slots, nodes), CELL),
-        tree=np.full((slots, 2 * leaves), -1, np.int32),
+    index = Index(
+        branches=np.zeros(2 * leaves, BRANCH),
         log=np.zeros(1 << max(nodes, 2).bit_length(), np.int32),
-        log_end=np.zeros(1, np.int64),
+        log_end=np.zeros(2, np.int64),
         allowed=allowed,
+        models=(allowed.astype(np.int64) << np.arange(allowed.shape[1])).sum(axis=1),
+        scores=np.full((slots, nodes), -np.inf),
+        winners=np.full((slots, 2 * leaves), -1, np.int32),
     )
+    _grow(index.branches, machines, leaves)
+    return index
 
 
-@inlined
-def touch(index: Index, n: int) -> None:
-    """Note that node n changed."""
-    index.log[index.log_end[0] & (index.log.size - 1)] = n
-    index.log_end[0] += 1
-
-
-@compiled
-def refresh(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> None:
-    """Bring request r up to date with all changes."""
-    end = index.log_end[0]
-    request = requests[r]
-    seen = request.seen
-    if seen == end:
-        return
-    request.seen = end
-    count = machines.nodes.size
-    anew = request.slot < 0 or seen < 0 or end - seen > count
-    if anew:
-        request.room = request.room_gpu_only = request.room_no_limit = request.room_no_network = 0
-        seen, end = 0, count
-    mask = index.log.size - 1
-    for k in range(seen, end):
-        _update(index, machines, requests, r, k if anew else index.log[k & mask], anew, knobs, score)
-    if anew and request.slot >= 0:
-        for k in range(index.tree.shape[1] // 2 - 1, 0, -1):
-            index.tree[request.slot, k] = _winner(index, request.slot, k)
+def _grow(branches: Records, machines: Machines, leaves: int) -> None:
+    """Fill the tree; places without a node have less than nothing."""
+    for name in ("whole", "share", "cpu", "memory"):
+        branches[name] = -1
+    nodes, leaf = machines.nodes, branches[leaves : leaves + machines.nodes.size]
+    leaf["whole"], leaf["cpu"], leaf["memory"] = nodes["gpus_whole"], nodes["cpu_free"], nodes["memory_free"]
+    leaf["share"] = machines.gpus["free"].max(axis=1)
+    leaf["models"] = 1 << nodes["model"]
+    level = leaves
+    while level > 1:
+        below, above = branches[level : 2 * level], branches[level // 2 : level]
+        for name in ("whole", "share", "cpu", "memory"):
+            above[name] = np.maximum(below[name][::2], below[name][1::2])
+        above["models"] = below["models"][::2] | below["models"][1::2]
+        level //= 2
 
 
 @compiled
-def _update(
-    index: Index, machines: Machines, requests: Records, r: int, n: int, anew: bool, knobs: Knobs, score: Any
-) -> None:
-    """Look at node n again for request r; `anew`: nothing is known and the tree is built afterwards."""
-    request = requests[r]
-    room, gpu_only, no_limit, no_network = rooms(machines, requests, index.allowed, r, n)
-    request.room += room
-    request.room_gpu_only += gpu_only
-    request.room_no_limit += no_limit
-    request.room_no_network += no_network
-    if request.slot < 0:
-        return
-    cell = index.cells[request.slot, n]
-    if not anew:
-        request.room -= cell.room
-        request.room_gpu_only -= cell.room_gpu_only
-        request.room_no_limit -= cell.room_no_limit
-        request.room_no_network -= cell.room_no_network
-    value = score(machines, requests, r, n, knobs) if room > 0 else -np.inf
-    same = not anew and value == cell.score and (room > 0) == (cell.room > 0)
-    cell.room, cell.room_gpu_only = room, gpu_only
-    cell.room_no_limit, cell.room_no_network = no_limit, no_network
-    cell.score = value
-    leaf = index.tree.shape[1] // 2 + n
-    index.tree[request.slot, leaf] = n if room > 0 else -1
-    if not same and not anew:
-        _climb(index, request.slot, leaf >> 1, n)
-
-
-@inlined
-def _climb(index: Index, slot: int, k: int, n: int) -> None:
-    """Play the matches above node n again, as far up as it can matter."""
+def touch(index: Index, machines: Machines, n: int, freed: bool) -> None:
+    """Note that node n changed; `freed`: something that did not fit before may fit now."""
+    end = index.log_end[LOG_END]
+    index.log[end & (index.log.size - 1)] = n
+    index.log_end[LOG_END] = end + 1
+    if freed:
+        index.log_end[FREED] = end + 1
+    node, branches = machines.nodes[n], index.branches
+    share = 0
+    for d in range(node.gpu_count):
+        share = max(share, machines.gpus[n, d].free)
+    k = branches.size // 2 + n
+    branch = branches[k]
+    branch.whole, branch.share, branch.cpu, branch.memory = node.gpus_whole, share, node.cpu_free, node.memory_free
+    k >>= 1
     while k > 0:
-        was = index.tree[slot, k]
-        now = _winner(index, slot, k)
-        index.tree[slot, k] = now
-        if now == was and now != n:
+        a, b, branch = branches[2 * k], branches[2 * k + 1], branches[k]
+        whole, share = max(a.whole, b.whole), max(a.share, b.share)
+        cpu, memory = max(a.cpu, b.cpu), max(a.memory, b.memory)
+        if branch.whole == whole and branch.share == share and branch.cpu == cpu and branch.memory == memory:
             return
+        branch.whole, branch.share, branch.cpu, branch.memory = whole, share, cpu, memory
         k >>= 1
 
 
-@inlined
-def _winner(index: Index, slot: int, k: int) -> int:
-    left, right = index.tree[slot, 2 * k], index.tree[slot, 2 * k + 1]
-    if right < 0 or (left >= 0 and index.cells[slot, left].score >= index.cells[slot, right].score):
-        return left
-    return right
+@compiled
+def room_on(machines: Machines, requests: Records, allowed: Flags, r: int, n: int, relaxed: int) -> int:
+    """Return how many instances of r fit on node n, counting what `relaxed` says."""
+    room = gpu_room(machines, requests, allowed, r, n)
+    if relaxed < GPU_ONLY and room > 0:
+        room = min(room, base_room(machines, requests, r, n))
+        if relaxed < NO_NETWORK:
+            room = min(room, rdma_room(machines, requests, r, n))
+            if relaxed < NO_LIMIT:
+                room = min(room, limit_room(machines, requests, r, n))
+    return room
 
 
 @compiled
-def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> int:
-    """Return the fitting node with the highest score, the lowest index among equals; -1 for none."""
-    slot = requests[r].slot
-    if slot >= 0:
-        return index.tree[slot, 1]
-    best, top = -1, -np.inf
-    for n in range(machines.nodes.size):
-        if rooms(machines, requests, index.allowed, r, n)[0] > 0:
-            value = score(machines, requests, r, n, knobs)
-            if best < 0 or value > top:
-                best, top = n, value
-    return best
+def next_fit(index: Index, machines: Machines, requests: Records, r: int, start: int, relaxed: int) -> int:
+    """Return the first node from `start` on that fits an instance of r; -1 for none."""
+    request, branches = requests[r], index.branches
+    leaves = branches.size // 2
+    whole = share = 0
+    models = -1
+    if request.gpu_count > 0:
+        models = index.models[r]
+        share = request.gpu_milli
+        whole = request.gpu_count if request.gpu_milli == WHOLE else 0
+    asks_base = relaxed < GPU_ONLY
+    k = leaves + start if start > 0 else 1
+    while True:
+        branch = branches[k]
+        enough = branch.share >= share and branch.whole >= whole and branch.models & models != 0
+        if enough and (not asks_base or (branch.cpu >= request.cpu and branch.memory >= request.memory)):
+            if k < leaves:
+                k *= 2
+                continue
+            if room_on(machines, requests, index.allowed, r, k - leaves, relaxed) > 0:
+                return k - leaves
+        while k & 1:
+            k >>= 1
+        if k == 0:
+            return -1
+        k += 1
 
 
 @compiled
-def node_room(index: Index, machines: Machines, requests: Records, r: int, n: int) -> int:
-    """Return how many instances of the up-to-date request r fit on node n."""
-    slot = requests[r].slot
-    return index.cells[slot, n].room if slot >= 0 else rooms(machines, requests, index.allowed, r, n)[0]
+def has_room(index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int) -> bool:
+    """Return whether `size` instances of r fit on all nodes together, counting what `relaxed` says."""
+    n, room = -1, 0
+    while room < size:
+        n = next_fit(index, machines, requests, r, n + 1, relaxed) if n + 1 < machines.nodes.size else -1
+        if n < 0:
+            return False
+        room += room_on(machines, requests, index.allowed, r, n, relaxed)
+    return True

@@ -1,7 +1,7 @@
-"""The compiled engine: built on first use, cached on disk, called with a world and three policy functions.
+"""The compiled engine: built on first use, cached on disk, called with a world, its policies and a scheduling pass.
 
-Policies are compiled against fixed signatures and handed to the loop as first-class functions, so the loop itself is
-compiled once and serves every policy, built-in or a user's.
+Policies and passes are compiled against fixed signatures and handed to the loop as first-class functions, so the loop
+itself is compiled once and serves every policy, built-in or a user's.
 """
 
 from __future__ import annotations
@@ -14,8 +14,19 @@ import numba
 from numba import types
 
 from gputwin.simulation.engine.compiled import compiled_as
+from gputwin.simulation.engine.conservative import conservative_pass
 from gputwin.simulation.engine.loop import run
-from gputwin.simulation.engine.world import World
+from gputwin.simulation.engine.passes import easy_pass, greedy_pass, strict_pass
+from gputwin.simulation.engine.world import BACKFILL, CONSERVATIVE, EASY, GREEDY, LOSS, STRICT, World
+
+# Where nobody may wait, no pass is ever made.
+_PASSES = {
+    STRICT: strict_pass,
+    GREEDY: greedy_pass,
+    EASY: easy_pass,
+    CONSERVATIVE: conservative_pass,
+    LOSS: strict_pass,
+}
 
 
 def run_world(
@@ -23,17 +34,20 @@ def run_world(
 ) -> float:
     """Run the world to its end with these policies and return the time of the last event, s."""
     kind = numba.typeof(world)
-    signatures = _signatures(kind)
-    policies = [_compiled(f, s) for f, s in zip((key, score, devices), signatures, strict=True)]
-    return float(_kernel(kind)(world, *policies))
+    parts = (key, score, devices, _PASSES[int(world.options[BACKFILL])])
+    functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
+    return float(_kernel(kind)(world, *functions))
 
 
 @cache
-def _signatures(world: Any) -> tuple[Any, Any, Any]:
+def _signatures(world: Any) -> tuple[Any, Any, Any, Any]:
     part = dict(zip(World._fields, world.types, strict=True))
     jobs, knobs = part["queue"].types[0], part["knobs"]
     on_node = (part["machines"], part["requests"], types.int64, types.int64, knobs)
-    return types.float64(jobs, types.int64, types.float64, knobs), types.float64(*on_node), types.int64(*on_node)
+    key = types.float64(jobs, types.int64, types.float64, knobs)
+    score, devices = types.float64(*on_node), types.int64(*on_node)
+    on_world = (world, types.float64, types.FunctionType(score), types.FunctionType(devices))
+    return key, score, devices, types.void(*on_world)
 
 
 @cache

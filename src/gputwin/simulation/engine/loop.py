@@ -7,29 +7,18 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.attribution import begin_wait, blame
-from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.conservative import conservative_pass
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, next_time, pop, schedule
-from gputwin.simulation.engine.passes import (
-    begin,
-    blame_all,
-    blame_cluster,
-    easy_pass,
-    greedy_pass,
-    queue_of,
-    reason,
-    strict_pass,
-)
+from gputwin.simulation.engine.passes import begin, blame_cluster, queue_of, reason
 from gputwin.simulation.engine.place import place, unplace
 from gputwin.simulation.engine.queue import WAITING, push
-from gputwin.simulation.engine.running import discharge
+from gputwin.simulation.engine.running import believe, discharge
 from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
 from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
     CONSERVATIVE,
-    EASY,
     FINISHED,
     GREEDY,
     LOSS,
@@ -42,8 +31,11 @@ from gputwin.simulation.engine.world import (
 )
 
 
-def run(world: World, order: Any, score: Any, devices: Any) -> float:
-    """Run the world to its end and return the time of the last event, s."""
+def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) -> float:
+    """Run the world to its end and return the time of the last event, s.
+
+    `schedule_pass(world, now, score, devices)` starts who of the waiting jobs may start now.
+    """
     jobs, shapes, mode = world.queue.jobs, world.queue.shapes, world.options[BACKFILL]
     _mark_never_fitting(world, score, devices)
     arrival, now = 0, 0.0
@@ -81,16 +73,7 @@ def run(world: World, order: Any, score: Any, devices: Any) -> float:
                 decide = _enter(world, arrival, decide, now, order, score, devices) or decide
             arrival += 1
         if decide and world.queue.counts[WAITING] > 0:
-            if mode == STRICT:
-                strict_pass(world, now, score, devices)
-            elif mode == GREEDY:
-                greedy_pass(world, now, score, devices)
-            elif mode == EASY:
-                easy_pass(world, now, score, devices)
-            elif mode == CONSERVATIVE:
-                conservative_pass(world, now, score, devices)
-                if world.options[ATTRIBUTE] != 0:
-                    blame_all(world, -1, now, score)
+            schedule_pass(world, now, score, devices)
 
 
 @compiled
@@ -101,7 +84,7 @@ def _close(world: World, now: float) -> None:
         advance(world.series, world.machines, world.index, world.knobs, 0, world.options[RUNNING_COUNT], end)
 
 
-@compiled
+@inlined
 def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score: Any, devices: Any) -> bool:
     """Let job j in: started at once where nobody is before it, lost where nobody may wait, else queued.
 
@@ -118,7 +101,7 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
             begin(world, j, now)
             if mode == GREEDY and not alone:
                 # What it took may change why others wait.
-                blame_cluster(world, now, score)
+                blame_cluster(world, now)
             return False
         if mode == LOSS:
             world.queue.jobs[j].outcome = LOST
@@ -126,13 +109,13 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     q = queue_of(world, s)
     if world.options[ATTRIBUTE] != 0:
         if mode != STRICT and world.queue.shapes[q].waiting == 0:
-            blame(world.causes, world.queue.shapes, s, reason(world, s, score), now)
+            blame(world.causes, world.queue.shapes, s, reason(world, s), now)
         begin_wait(world.causes, world.queue.shapes, s, j, now)
     push(world.queue, q, j, order(world.queue.jobs, j, now, world.knobs))
     return mode != GREEDY
 
 
-@compiled
+@inlined
 def _finish(world: World, j: int, now: float) -> None:
     world.queue.jobs[j].outcome = FINISHED
     if world.queue.jobs[j].believed_end != now:
@@ -150,7 +133,7 @@ def _correct(world: World, j: int, now: float) -> None:
     job = world.queue.jobs[j]
     if job.outcome == FINISHED:
         return
-    job.believed_end = now + max(now - job.start, 1.0)
+    believe(world, j, now + max(now - job.start, 1.0))
     if job.believed_end < job.end:
         schedule(world.events, job.believed_end, CORRECT, j)
     world.options[RESERVED_JOB] = -1

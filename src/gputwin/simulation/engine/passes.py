@@ -1,4 +1,7 @@
-"""One scheduling pass: who of the waiting jobs starts now, under each rule of overtaking."""
+"""One scheduling pass: who of the waiting jobs starts now, under each rule of overtaking.
+
+The loop is handed the pass it needs, so that only that one is compiled.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ import numpy as np
 from gputwin.simulation.engine.attribution import BEHIND, blame, blame_head, cause_of, end_wait
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, schedule
-from gputwin.simulation.engine.place import fits, place
+from gputwin.simulation.engine.place import fits, fits_now, place
 from gputwin.simulation.engine.queue import LISTED, before, first, first_of_all, first_short, remove
 from gputwin.simulation.engine.reservation import reserve, restore, withhold
 from gputwin.simulation.engine.running import enlist
@@ -19,7 +22,7 @@ from gputwin.simulation.engine.world import ATTRIBUTE, BACKFILL, RESERVED_JOB, R
 CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
 
 
-@compiled
+@inlined
 def begin(world: World, j: int, now: float) -> None:
     """Start job j, which has just been placed."""
     job = world.queue.jobs[j]
@@ -51,13 +54,11 @@ def queue_of(world: World, s: int) -> int:
 
 
 @compiled
-def reason(world: World, s: int, score: Any) -> int:
+def reason(world: World, s: int) -> int:
     """Return what keeps a job of shape s from starting now."""
-    fits(world, s, score)
     return cause_of(world.machines, world.requests, world.queue.shapes, world.groups, world.index, s)
 
 
-@compiled
 def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start jobs in order until one does not fit; nobody overtakes it."""
     while True:
@@ -66,12 +67,11 @@ def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
             return
         if not place(world, j, score, devices):
             if world.options[ATTRIBUTE] != 0:
-                blame_head(world.causes, j, reason(world, world.queue.jobs[j].shape, score), now)
+                blame_head(world.causes, j, reason(world, world.queue.jobs[j].shape), now)
             return
         start_waiting(world, j, now)
 
 
-@compiled
 def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start every job that fits, in order; jobs that do not fit are passed over.
 
@@ -80,7 +80,7 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     candidates, count = world.queue.candidates, 0
     for k in range(world.queue.counts[LISTED]):
         s = world.queue.listed[k]
-        if fits(world, s, score):
+        if fits(world, s):
             candidates[count] = s
             count += 1
     while count > 0:
@@ -96,19 +96,18 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
                 continue
         count -= 1
         candidates[at] = candidates[count]
-    blame_cluster(world, now, score)
+    blame_cluster(world, now)
 
 
 @compiled
-def blame_cluster(world: World, now: float, score: Any) -> None:
+def blame_cluster(world: World, now: float) -> None:
     """Say for every waiting shape what of the cluster keeps it from starting."""
     if world.options[ATTRIBUTE] != 0:
         for k in range(world.queue.counts[LISTED]):
             s = world.queue.listed[k]
-            blame(world.causes, world.queue.shapes, s, reason(world, s, score), now)
+            blame(world.causes, world.queue.shapes, s, reason(world, s), now)
 
 
-@compiled
 def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
     while True:
@@ -124,7 +123,7 @@ def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     if world.options[RESERVED_JOB] != head:
         reserve(world, head, score, devices)
     candidates, shapes = world.queue.candidates, world.queue.shapes
-    count = _open_shapes(world, head, score)
+    count = _open_shapes(world, head)
     window = world.reserved_from[0] - now
     while count > 0:
         at, best = -1, wide(-1)
@@ -149,11 +148,11 @@ def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
             count -= 1
             candidates[at] = candidates[count]
     if world.options[ATTRIBUTE] != 0:
-        blame_all(world, head, now, score)
+        blame_all(world, head, now)
 
 
 @compiled
-def _open_shapes(world: World, head: int, score: Any) -> int:
+def _open_shapes(world: World, head: int) -> int:
     """Collect the shapes that fit now, and say for each whether long jobs fit beside the reservation too.
 
     The head's own shape has its reservation and is not among them.
@@ -161,14 +160,14 @@ def _open_shapes(world: World, head: int, score: Any) -> int:
     candidates, shapes, count = world.queue.candidates, world.queue.shapes, 0
     for k in range(world.queue.counts[LISTED]):
         s = world.queue.listed[k]
-        if s != world.queue.jobs[head].shape and fits(world, s, score):
+        if s != world.queue.jobs[head].shape and fits(world, s):
             candidates[count] = s
             shapes[s].reach = SHORT_ONLY
             count += 1
     if count > 0:
         withhold(world)
         for k in range(count):
-            if fits(world, candidates[k], score):
+            if fits_now(world, candidates[k]):
                 shapes[candidates[k]].reach = OPEN
         restore(world)
     return count
@@ -182,11 +181,11 @@ def _candidate(world: World, s: int, reach: int, window: float) -> int:
 
 
 @compiled
-def blame_all(world: World, head: int, now: float, score: Any) -> None:
+def blame_all(world: World, head: int, now: float) -> None:
     """Say for every waiting shape what it waits for: the cluster, or those before it; `head` has no one before it."""
     for k in range(world.queue.counts[LISTED]):
         s = world.queue.listed[k]
         cause = BEHIND
-        if not fits(world, s, score) or (head >= 0 and s == world.queue.jobs[head].shape):
+        if not fits(world, s) or (head >= 0 and s == world.queue.jobs[head].shape):
             cause = cause_of(world.machines, world.requests, world.queue.shapes, world.groups, world.index, s)
         blame(world.causes, world.queue.shapes, s, cause, now)

@@ -4,22 +4,54 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.index import best_node, node_room, refresh, touch
-from gputwin.simulation.engine.state import give_back, take
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.index import FREED, FULL, LOG_END, has_room, next_fit, room_on, touch
+from gputwin.simulation.engine.scores import best_node
+from gputwin.simulation.engine.state import give_back, take, wide
 from gputwin.simulation.engine.world import BY_SCORE, GANG, TOPOLOGY, World
+
+_FEW = 8
 
 
 @compiled
-def fits(world: World, s: int, score: Any) -> bool:
-    """Return whether each group of shape s has room for all its instances, each group taken alone."""
+def fits(world: World, s: int) -> bool:
+    """Return whether each group of shape s has room for all its instances, each group taken alone.
+
+    What did not fit still does not while nothing is freed, and a single instance fits only where something changed.
+    """
+    shape, ends = world.queue.shapes[s], world.index.log_end
+    since, checked = ends[LOG_END] - shape.checked, shape.checked
+    if shape.fits < 0 or since > 0:
+        shape.checked = ends[LOG_END]
+        if shape.fits == 0 and ends[FREED] <= checked:
+            return False
+        if shape.fits == 0 and shape.instances == 1 and since <= min(_FEW, world.index.log.size):
+            shape.fits = _fits_where_changed(world, s, checked)
+        else:
+            shape.fits = fits_now(world, s)
+    return shape.fits == 1
+
+
+@compiled
+def fits_now(world: World, s: int) -> bool:
+    """Return the same without remembering anything."""
     shape = world.queue.shapes[s]
-    enough = True
     for g in range(shape.first_group, shape.first_group + shape.groups):
-        r = world.groups[g].request
-        refresh(world.index, world.machines, world.requests, r, world.knobs, score)
-        enough = enough and world.requests[r].room >= world.groups[g].size
-    return enough
+        group = world.groups[g]
+        if not has_room(world.index, world.machines, world.requests, group.request, group.size, FULL):
+            return False
+    return True
+
+
+@compiled
+def _fits_where_changed(world: World, s: int, since: int) -> bool:
+    """Return whether the single instance of shape s fits on a node changed after the log's position `since`."""
+    index, r = world.index, world.groups[world.queue.shapes[s].first_group].request
+    for k in range(since, index.log_end[LOG_END]):
+        n = index.log[k & (index.log.size - 1)]
+        if room_on(world.machines, world.requests, index.allowed, r, n, FULL) > 0:
+            return True
+    return False
 
 
 @compiled
@@ -27,22 +59,22 @@ def place(world: World, j: int, score: Any, devices: Any) -> bool:
     """Give every instance of job j its node and devices, or change nothing and return False."""
     shape = world.queue.shapes[world.queue.jobs[j].shape]
     i = world.queue.jobs[j].first_slot
+    freed = world.index.log_end[FREED]
     for g in range(shape.first_group, shape.first_group + shape.groups):
-        r, size = world.groups[g].request, world.groups[g].size
+        r, size = wide(world.groups[g].request), wide(world.groups[g].size)
         left, region, level = size, -1, 0
-        while left > 0:
-            refresh(world.index, world.machines, world.requests, r, world.knobs, score)
-            if left == size:
-                if world.requests[r].room < size:
-                    break
-                if size > 1 and world.options[GANG] == TOPOLOGY:
-                    level, region = _closest_region(world, r, size)
+        if size > 1:
+            if not has_room(world.index, world.machines, world.requests, r, size, FULL):
+                left = size + 1
+            elif world.options[GANG] == TOPOLOGY:
+                level, region = _closest_region(world, r, size)
+        while 0 < left <= size:
             if size == 1 or world.options[GANG] == BY_SCORE:
                 n = best_node(world.index, world.machines, world.requests, r, world.knobs, score)
                 many = 1
             else:
                 n = _fullest_node(world, r, left, level, region)
-                many = min(node_room(world.index, world.machines, world.requests, r, n), left) if n >= 0 else 0
+                many = min(_room(world, r, n), left) if n >= 0 else 0
             if n < 0:
                 break
             put = 0
@@ -54,11 +86,13 @@ def place(world: World, j: int, score: Any, devices: Any) -> bool:
                 break
         if left > 0:
             unplace(world, world.queue.jobs[j].first_slot, i)
+            # All is as it was: what did not fit still does not.
+            world.index.log_end[FREED] = freed
             return False
     return True
 
 
-@compiled
+@inlined
 def _put(world: World, i: int, r: int, n: int, devices: Any) -> bool:
     """Put one instance of r on node n; False where the policy finds no devices, though there is room."""
     chosen = 0
@@ -67,7 +101,7 @@ def _put(world: World, i: int, r: int, n: int, devices: Any) -> bool:
         if chosen == 0:
             return False
     take(world.machines, world.requests, r, n, chosen)
-    touch(world.index, n)
+    touch(world.index, world.machines, n, False)
     slot = world.slots[i]
     slot.node, slot.devices, slot.request = n, chosen, r
     return True
@@ -79,11 +113,24 @@ def unplace(world: World, begin: int, end: int) -> None:
     for i in range(begin, end):
         slot = world.slots[i]
         give_back(world.machines, world.requests, slot.request, slot.node, slot.devices)
-        touch(world.index, slot.node)
+        touch(world.index, world.machines, slot.node, True)
         slot.node = -1
 
 
-@compiled
+@inlined
+def _room(world: World, r: int, n: int) -> int:
+    return room_on(world.machines, world.requests, world.index.allowed, r, n, FULL)
+
+
+@inlined
+def _following(world: World, r: int, n: int) -> int:
+    """Return the first node after n that fits r; -1 for none."""
+    if n + 1 >= world.machines.nodes.size:
+        return -1
+    return next_fit(world.index, world.machines, world.requests, r, n + 1, FULL)
+
+
+@inlined
 def _region_of(world: World, n: int, level: int) -> int:
     return world.machines.nodes[n].rack if level == 0 else world.machines.nodes[n].domain
 
@@ -95,15 +142,14 @@ def _fullest_node(world: World, r: int, size: int, level: int, region: int) -> i
     Only nodes of the region count, where one is given.
     """
     best, best_room = -1, 0
-    for n in range(world.machines.nodes.size):
-        if region >= 0 and _region_of(world, n, level) != region:
-            continue
-        room = node_room(world.index, world.machines, world.requests, r, n)
-        if room == 0:
-            continue
-        holds, best_holds = room >= size, best_room >= size
-        if best < 0 or (holds and (not best_holds or room < best_room)) or (not best_holds and room > best_room):
-            best, best_room = n, room
+    n = _following(world, r, -1)
+    while n >= 0:
+        if region < 0 or _region_of(world, n, level) == region:
+            room = _room(world, r, n)
+            holds, best_holds = room >= size, best_room >= size
+            if best < 0 or (holds and (not best_holds or room < best_room)) or (not best_holds and room > best_room):
+                best, best_room = n, room
+        n = _following(world, r, n)
     return best
 
 
@@ -113,21 +159,19 @@ def _closest_region(world: World, r: int, size: int) -> tuple[int, int]:
 
     Everywhere is right too when one node can hold it all.
     """
-    count = world.machines.nodes.size
     for level in range(2):
-        regions = 0
-        for n in range(count):
-            regions = max(regions, _region_of(world, n, level) + 1)
-            if node_room(world.index, world.machines, world.requests, r, n) >= size:
-                return level, -1
         rooms = world.regions
-        for k in range(regions):
-            rooms[k] = 0
-        for n in range(count):
+        rooms[:] = 0
+        n = _following(world, r, -1)
+        while n >= 0:
+            room = _room(world, r, n)
+            if room >= size:
+                return level, -1
             if _region_of(world, n, level) >= 0:
-                rooms[_region_of(world, n, level)] += node_room(world.index, world.machines, world.requests, r, n)
+                rooms[_region_of(world, n, level)] += room
+            n = _following(world, r, n)
         best = -1
-        for k in range(regions):
+        for k in range(rooms.size):
             if rooms[k] >= size and (best < 0 or rooms[k] < rooms[best]):
                 best = k
         if best >= 0:

@@ -33,6 +33,8 @@ def make_queue(jobs: Records, shapes: Records) -> Queue:
     shapes["root"] = -1
     shapes["listed_at"] = -1
     shapes["never_fits"] = -1
+    shapes["first"] = -1
+    shapes["fits"] = -1
     listed, candidates = np.zeros(shapes.size, np.int32), np.zeros(shapes.size, np.int32)
     return Queue(jobs, shapes, listed, candidates, np.zeros(2, np.int64))
 
@@ -128,6 +130,8 @@ def push(queue: Queue, s: int, j: int, key: float) -> None:
     job.key = key
     job.left = job.right = -1
     shape.root = _insert(queue.jobs, wide(shape.root), j)
+    if shape.first < 0 or before(queue.jobs, j, shape.first):
+        shape.first = j
     shape.waiting += 1
     queue.counts[WAITING] += 1
     if shape.waiting == 1:
@@ -141,6 +145,8 @@ def remove(queue: Queue, s: int, j: int) -> None:
     """Take job j out of the queue of shape s."""
     shape = queue.shapes[s]
     shape.root = _remove(queue.jobs, wide(shape.root), j)
+    if shape.first == j:
+        shape.first = _leftmost(queue.jobs, wide(shape.root))
     shape.waiting -= 1
     queue.counts[WAITING] -= 1
     if shape.waiting == 0:
@@ -151,12 +157,16 @@ def remove(queue: Queue, s: int, j: int) -> None:
         shape.listed_at = -1
 
 
-@compiled
+@inlined
 def first(queue: Queue, s: int) -> int:
     """Return the job of shape s that goes first; -1 for none."""
-    t = wide(queue.shapes[s].root)
-    while t >= 0 and queue.jobs[t].left >= 0:
-        t = wide(queue.jobs[t].left)
+    return wide(queue.shapes[s].first)
+
+
+@compiled
+def _leftmost(jobs: Records, t: int) -> int:
+    while t >= 0 and jobs[t].left >= 0:
+        t = wide(jobs[t].left)
     return t
 
 

@@ -13,11 +13,10 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.events import FINISH, next_time, pop, schedule
-from gputwin.simulation.engine.fit import rooms
-from gputwin.simulation.engine.index import touch
-from gputwin.simulation.engine.place import fits, place, unplace
+from gputwin.simulation.engine.index import FREED, FULL, room_on, touch
+from gputwin.simulation.engine.place import fits_now, place, unplace
 from gputwin.simulation.engine.state import WHOLE, Floats, change, wide
-from gputwin.simulation.engine.world import RESERVED_COUNT, RESERVED_JOB, RUNNING_COUNT, World
+from gputwin.simulation.engine.world import FREED_BEFORE, RESERVED_COUNT, RESERVED_JOB, RUNNING_COUNT, World
 
 
 @compiled
@@ -39,47 +38,47 @@ def _reserve_one(world: World, j: int, score: Any, devices: Any) -> None:
     r = world.groups[world.queue.shapes[world.queue.jobs[j].shape].first_group].request
     soonest, top = np.inf, -np.inf
     for n in range(machines.nodes.size):
-        if requests[r].gpu_count > 0 and not world.index.allowed[r, machines.nodes[n].model]:
+        if world.first_end[n] > soonest or not _enough_ends(world, r, n, soonest):
             continue
         # Free what runs here in order of believed end until the instance fits, then put it all back.
-        i, end = _next_to_end(world, n, -np.inf, -1)
-        last, last_end = -1, -np.inf
-        while i >= 0 and end <= soonest:
-            change(machines, requests, slots[i].request, n, slots[i].devices, -1)
-            last, last_end = i, end
-            i, end = _next_to_end(world, n, last_end, last)
-            if end == last_end:
-                continue
-            if rooms(machines, requests, world.index.allowed, r, n)[0] > 0:
+        i, freed = wide(machines.nodes[n].first_slot), 0
+        while i >= 0 and world.links[i].end <= soonest:
+            end = world.links[i].end
+            while i >= 0 and world.links[i].end == end:
+                change(machines, requests, slots[i].request, n, slots[i].devices, -1)
+                freed += 1
+                i = wide(world.links[i].next)
+            if room_on(machines, requests, world.index.allowed, r, n, FULL) > 0:
                 value = score(machines, requests, r, n, world.knobs)
-                if last_end < soonest or value > top:
-                    soonest, top = last_end, value
+                if end < soonest or value > top:
+                    soonest, top = end, value
                     spot = world.reserved[0]
                     spot.node, spot.request, spot.devices = n, r, 0
                     if requests[r].gpu_count > 0:
                         spot.devices = devices(machines, requests, r, n, world.knobs)
                     world.options[RESERVED_COUNT] = 1
                 break
-        i, end = _next_to_end(world, n, -np.inf, -1)
-        while i >= 0 and (end < last_end or (end == last_end and i <= last)):
+        i = wide(machines.nodes[n].first_slot)
+        for _ in range(freed):
             change(machines, requests, slots[i].request, n, slots[i].devices, 1)
-            i, end = _next_to_end(world, n, end, i)
+            i = wide(world.links[i].next)
     world.reserved_from[0] = soonest
 
 
 @compiled
-def _next_to_end(world: World, n: int, after: float, last: int) -> tuple[int, float]:
-    """Return the instance on node n that is believed to end next after (time, slot), and when; -1 for none."""
-    best, soonest = -1, np.inf
-    i = world.machines.nodes[n].first_slot
-    while i >= 0:
-        link = world.links[i]
-        end = world.queue.jobs[link.job].believed_end
-        later = end > after or (end == after and i > last)
-        if later and (end < soonest or (end == soonest and i < best)):
-            best, soonest = i, end
-        i = wide(link.next)
-    return best, soonest
+def _enough_ends(world: World, r: int, n: int, until: float) -> bool:
+    """Return whether node n will have as much GPU share free as an instance of r needs, if all ends as believed."""
+    request, node, links = world.requests[r], world.machines.nodes[n], world.links
+    if request.gpu_count == 0:
+        return True
+    if not world.index.allowed[r, node.model]:
+        return False
+    missing = request.gpu_count * request.gpu_milli - node.gpu_free
+    i = wide(node.first_slot)
+    while missing > 0 and i >= 0 and links[i].end <= until:
+        missing -= links[i].gpu_milli
+        i = wide(links[i].next)
+    return missing <= 0
 
 
 @compiled
@@ -96,7 +95,7 @@ def _reserve_gang(world: World, j: int, score: Any, devices: Any) -> None:
             world.freed[freed] = pop(endings)[1]
             _shift(world, world.freed[freed], -1)
             freed += 1
-        if fits(world, jobs[j].shape, score) and place(world, j, score, devices):
+        if fits_now(world, jobs[j].shape) and place(world, j, score, devices):
             world.reserved_from[0] = end
             size = world.queue.shapes[jobs[j].shape].instances
             world.options[RESERVED_COUNT] = size
@@ -115,7 +114,7 @@ def _shift(world: World, j: int, sign: int) -> None:
     for i in range(first, first + world.queue.shapes[world.queue.jobs[j].shape].instances):
         slot = world.slots[i]
         change(world.machines, world.requests, slot.request, slot.node, slot.devices, sign)
-        touch(world.index, slot.node)
+        touch(world.index, world.machines, slot.node, sign < 0)
 
 
 APPLICATION, FIELDS = 4, 5
@@ -130,6 +129,7 @@ def withhold(world: World) -> None:
     """
     withheld = world.withheld
     count = world.options[RESERVED_COUNT]
+    world.options[FREED_BEFORE] = world.index.log_end[FREED]
     for k in range(count):
         withheld[k, :] = 0.0
     for k in range(count):
@@ -153,7 +153,7 @@ def withhold(world: World) -> None:
 
 @compiled
 def restore(world: World) -> None:
-    """Undo `withhold`."""
+    """Undo `withhold`; what did not fit before it still does not."""
     withheld = world.withheld
     for k in range(world.options[RESERVED_COUNT]):
         application = world.requests[world.reserved[k].request].application
@@ -161,6 +161,7 @@ def restore(world: World) -> None:
             world.machines.residents[world.reserved[k].node, application] -= int(withheld[k, APPLICATION])
         if _row_of(world, k) == k:
             hide_row(world, withheld[k], world.reserved[k].node, -1)
+    world.index.log_end[FREED] = world.options[FREED_BEFORE]
 
 
 @compiled
@@ -224,4 +225,4 @@ def hide_row(world: World, row: Floats, n: int, sign: int) -> None:
         device.memory_free -= sign * int(row[FIELDS + most + d])
         node.gpus_whole += (now == WHOLE) - (was == WHOLE)
         node.gpu_free += now - was
-    touch(world.index, n)
+    touch(world.index, world.machines, n, sign < 0)

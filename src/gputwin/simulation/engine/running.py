@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.compiled import compiled
+import numpy as np
+
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import touch
-from gputwin.simulation.engine.state import give_back
+from gputwin.simulation.engine.state import give_back, wide
 from gputwin.simulation.engine.world import RUNNING_COUNT, TRACK, World
 
 
-@compiled
+@inlined
 def enlist(world: World, j: int) -> None:
     """Note that job j runs where its slots say."""
     world.options[RUNNING_COUNT] += 1
@@ -18,23 +20,20 @@ def enlist(world: World, j: int) -> None:
     job.running_at = world.options[RUNNING_COUNT] - 1
     world.running[job.running_at] = j
     for i in range(job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances):
-        node = world.machines.nodes[world.slots[i].node]
-        after = node.first_slot
-        links[i].job, links[i].next, links[i].previous = j, after, -1
-        if after >= 0:
-            links[after].previous = i
-        node.first_slot = i
+        request = world.requests[world.slots[i].request]
+        links[i].job, links[i].end, links[i].gpu_milli = j, job.believed_end, request.gpu_milli * request.gpu_count
+        _link(world, i)
 
 
-@compiled
+@inlined
 def discharge(world: World, j: int) -> None:
     """Free what job j holds and forget that it runs; where it ran stays on record."""
-    job, links = world.queue.jobs[j], world.links
+    job = world.queue.jobs[j]
     end = job.first_slot + world.queue.shapes[job.shape].instances
     for i in range(job.first_slot, end):
         slot = world.slots[i]
         give_back(world.machines, world.requests, slot.request, slot.node, slot.devices)
-        touch(world.index, slot.node)
+        touch(world.index, world.machines, slot.node, True)
     world.options[RUNNING_COUNT] -= 1
     if world.options[TRACK] == 0:
         return
@@ -42,10 +41,46 @@ def discharge(world: World, j: int) -> None:
     world.running[job.running_at] = last
     world.queue.jobs[last].running_at = job.running_at
     for i in range(job.first_slot, end):
-        before, after = links[i].previous, links[i].next
-        if before >= 0:
-            links[before].next = after
-        else:
-            world.machines.nodes[world.slots[i].node].first_slot = after
-        if after >= 0:
-            links[after].previous = before
+        _unlink(world, i)
+
+
+@compiled
+def believe(world: World, j: int, end: float) -> None:
+    """Believe from now on that the running job j ends at `end`."""
+    job = world.queue.jobs[j]
+    job.believed_end = end
+    for i in range(job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances):
+        _unlink(world, i)
+        world.links[i].end = end
+        _link(world, i)
+
+
+@compiled
+def _link(world: World, i: int) -> None:
+    """Put slot i into its node's list, in order of (end, slot)."""
+    n, links = world.slots[i].node, world.links
+    node, end = world.machines.nodes[n], links[i].end
+    before, after = wide(-1), wide(node.first_slot)
+    while after >= 0 and (links[after].end < end or (links[after].end == end and after < i)):
+        before, after = after, wide(links[after].next)
+    links[i].previous, links[i].next = before, after
+    if after >= 0:
+        links[after].previous = i
+    if before >= 0:
+        links[before].next = i
+    else:
+        node.first_slot = i
+        world.first_end[n] = end
+
+
+@compiled
+def _unlink(world: World, i: int) -> None:
+    n, links = world.slots[i].node, world.links
+    before, after = links[i].previous, links[i].next
+    if after >= 0:
+        links[after].previous = before
+    if before >= 0:
+        links[before].next = after
+    else:
+        world.machines.nodes[n].first_slot = after
+        world.first_end[n] = links[after].end if after >= 0 else np.inf

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.index import Index
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.index import LOG_END, Index
 from gputwin.simulation.engine.state import Floats, Ints, Knobs, Machines
 
 WAITING_JOBS, RUNNING_JOBS, FRAGMENTED, USED = 0, 1, 2, 3
@@ -40,7 +40,7 @@ def make_series(begin: float, width: float, bins: int, capacity: Ints) -> Series
     )
 
 
-@compiled
+@inlined
 def advance(
     series: Series, machines: Machines, index: Index, knobs: Knobs, waiting: int, running: int, now: float
 ) -> None:
@@ -72,7 +72,7 @@ def fragmentation_now(series: Series, machines: Machines, index: Index, knobs: K
     if knobs.typical.size == 0:
         return 0.0
     nodes = machines.nodes
-    end, seen = index.log_end[0], series.position[1]
+    end, seen = index.log_end[LOG_END], series.position[1]
     series.position[1] = end
     anew = seen < 0 or end - seen > nodes.size
     if anew:

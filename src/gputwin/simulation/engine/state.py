@@ -67,11 +67,9 @@ REQUEST = np.dtype(
         ("application", np.int64),  # column of the residents table; -1: none
         # Kept by the index:
         ("slot", np.int64),
-        ("seen", np.int64),
-        ("room", np.int64),
-        ("room_gpu_only", np.int64),
-        ("room_no_limit", np.int64),
-        ("room_no_network", np.int64),
+        ("seen", np.int64),  # end of the log up to which its scores are right; -1: they are not kept
+        ("used", np.int64),  # end of the log when it was last asked for
+        ("fitting", np.int64),  # nodes that fit it, when last counted
     ],
     align=True,
 )
@@ -81,23 +79,24 @@ JOB = np.dtype(
         ("submit", np.float64),
         ("duration", np.float64),  # s; what it will really take
         ("predicted", np.float64),  # s; what the scheduler believes
+        # What its end touches lies together, in one line of the cache:
+        ("start", np.float64),
+        ("end", np.float64),
+        ("believed_end", np.float64),  # when the scheduler thinks it ends, once it runs
+        ("first_slot", np.int64),
+        ("shape", np.int32),
+        ("outcome", np.int32),
+        ("running_at", np.int32),
+        ("tenant", np.int32),
         ("priority", np.float64),
         ("deadline", np.float64),
         ("gpu_milli", np.float64),  # of the whole gang
         ("attained", np.float64),  # s of service so far
-        ("start", np.float64),
-        ("end", np.float64),
-        ("believed_end", np.float64),  # when the scheduler thinks it ends, once it runs
         ("planned", np.float64),  # when it will start, where it has a reservation of its own
         ("key", np.float64),
         ("least", np.float64),  # in the queue
-        ("first_slot", np.int64),
         ("left", np.int32),
         ("right", np.int32),  # in the queue
-        ("running_at", np.int32),
-        ("tenant", np.int32),
-        ("shape", np.int32),
-        ("outcome", np.int32),
     ],
     align=True,
 )
@@ -113,6 +112,9 @@ SHAPE = np.dtype(
         ("cause", np.int32),
         ("never_fits", np.int32),  # -1: not tried yet
         ("reach", np.int32),  # what may overtake in the present pass
+        ("fits", np.int32),  # whether it did at `checked`, an end of the log; -1: not known
+        ("first", np.int32),  # the waiting job that goes first; -1: none
+        ("checked", np.int64),
         ("since", np.float64),
     ],
     align=True,
@@ -129,8 +131,17 @@ SLOT = np.dtype(
     align=True,
 )
 
-LINK = np.dtype([("job", np.int32), ("next", np.int32), ("previous", np.int32)], align=True)
-"""One per slot where backfilling needs to know who runs on a node."""
+LINK = np.dtype(
+    [
+        ("end", np.float64),  # believed
+        ("job", np.int32),
+        ("next", np.int32),
+        ("previous", np.int32),
+        ("gpu_milli", np.int32),
+    ],
+    align=True,
+)
+"""One per slot where backfilling needs to know who runs on a node; a node's list is in order of (end, slot)."""
 
 TYPICAL = np.dtype([("cpu", np.int64), ("milli", np.int64), ("count", np.int64), ("share", np.float64)], align=True)
 

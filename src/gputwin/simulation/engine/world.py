@@ -23,6 +23,7 @@ class World(NamedTuple):
     events: Events
     slots: Records
     links: Records
+    first_end: Floats  # [n] the first believed end on each node; infinity: nothing runs (kept for backfilling only)
     running: SmallInts  # jobs that run, in no order (kept for backfilling only)
     reserved: Records  # SLOT: where the instances of the first blocked job will go
     reserved_from: Floats  # [1] when
@@ -36,7 +37,7 @@ class World(NamedTuple):
     options: Ints
 
 
-BACKFILL, GANG, TRACK, ATTRIBUTE, RUNNING_COUNT, RESERVED_JOB, RESERVED_COUNT, OPTIONS = range(8)
+BACKFILL, GANG, TRACK, ATTRIBUTE, RUNNING_COUNT, RESERVED_JOB, RESERVED_COUNT, FREED_BEFORE, OPTIONS = range(9)
 """Positions in World.options: how the run goes, then how many run and who holds the reservation (-1: nobody)."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
 """What may overtake a job that does not fit: World.options[BACKFILL]."""
