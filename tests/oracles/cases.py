@@ -131,10 +131,17 @@ class Case:
         return workload, cluster, typical_jobs(workload)
 
     def run(
-        self, order: str = "fifo", backfill: str = "strict", placement: str = "first-fit", *, attribute: bool = True
+        self,
+        order: str = "fifo",
+        backfill: str = "strict",
+        placement: str = "first-fit",
+        *,
+        attribute: bool = True,
+        **order_parameters: float,
     ) -> Run:
         workload, cluster, typical = self._engine_input
-        return run(workload, cluster, Scheduler(order, backfill, placement), typical=typical, attribute=attribute)
+        rules = Scheduler(order, backfill, placement, order_parameters)
+        return run(workload, cluster, rules, typical=typical, attribute=attribute)
 
     def by_engine(self, order: str = "fifo", backfill: str = "strict", placement: str = "first-fit") -> list[Outcome]:
         return outcomes_of(self.run(order, backfill, placement), self.asks)

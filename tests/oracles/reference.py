@@ -375,8 +375,17 @@ def _least(now: Machine, later: Machine) -> Machine:
 class Reference:
     """One run."""
 
-    def __init__(self, nodes: Sequence[Node], jobs: Sequence[Job], order: str, backfill: str, placement: str) -> None:
-        self.jobs, self.backfill = jobs, backfill
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        jobs: Sequence[Job],
+        order: str,
+        backfill: str,
+        placement: str,
+        max_wait: float = math.inf,
+    ) -> None:
+        self.jobs, self.backfill, self.max_wait = jobs, backfill, max_wait
+        self.starving: set[int] = set()
         if backfill == "conservative":
             # A plan that lasts no time would hide nothing from others.
             self.jobs = [replace(job, predicted=max(job.predicted, 1.0)) for job in jobs]
@@ -401,14 +410,19 @@ class Reference:
         while coming or self.running or self.plans:
             corrections = [self.believed_end[j] for j in self.running if self.now <= self.believed_end[j] < self.end[j]]
             events = [self.end[j] for j in self.running] + [start for start, _ in self.plans.values()]
-            if self.backfill in ("easy", "conservative"):
+            if self.backfill in ("easy", "conservative") or (self.backfill == "greedy" and self.max_wait < math.inf):
                 events += corrections
+            events += [self._starves(j) for j in self.waiting if j not in self.starving and self.max_wait < math.inf]
             self._advance(min(events + [self.jobs[j].submit for j in coming[:1]]))
             for j in [j for j in self.running if self.end[j] == self.now]:
                 self._finish(j)
             for j in self.running:
                 if self.believed_end[j] == self.now:
                     self.believed_end[j] = self.now + max(self.now - self.outcomes[j].start, 1.0)
+                    self.reserved, self.plans_hold = None, False
+            for j in self.waiting:
+                if j not in self.starving and self._starves(j) == self.now:
+                    self.starving.add(j)
                     self.reserved, self.plans_hold = None, False
             while coming and self.jobs[coming[0]].submit == self.now:
                 j = coming.pop(0)
@@ -418,9 +432,17 @@ class Reference:
                     self.waiting.append(j)
                 elif not self._try(j, self.machines):
                     self.outcomes[j].fate = "lost"
-            self.waiting.sort(key=lambda j: (self.key(self.jobs[j]), j))
+            self.waiting.sort(key=lambda j: (-math.inf if j in self.starving else self.key(self.jobs[j]), j))
             self._pass()
         return self.outcomes
+
+    def _starves(self, j: int) -> float:
+        return self.jobs[j].submit + self.max_wait
+
+    def _rule(self) -> str:
+        """Return the rule of overtaking in force: no greed while somebody has reached the longest wait."""
+        limited = self.backfill == "greedy" and self.waiting and self.waiting[0] in self.starving
+        return "easy" if limited else self.backfill
 
     def _advance(self, to: float) -> None:
         """Go on to the next instant and charge what passed to what each waiting job waits for."""
@@ -457,14 +479,13 @@ class Reference:
         if self.backfill == "conservative":
             self._plan_all()
             return
-        if self.backfill == "greedy":
-            for j in list(self.waiting):
-                self._try(j, self.machines)
-            return
-        while self.waiting and self._try(self.waiting[0], self.machines):
+        while self._rule() != "greedy" and self.waiting and self._try(self.waiting[0], self.machines):
             # Whoever goes before the first blocked job may take what was reserved for that one.
             self.reserved = None
-        if self.backfill != "easy" or not self.waiting:
+        if self._rule() == "greedy":
+            for j in list(self.waiting):
+                self._try(j, self.machines)
+        if self._rule() != "easy" or not self.waiting:
             return
         if self.reserved is None or self.reserved[0] != self.waiting[0]:
             self.reserved = self._reserve(self.waiting[0])
@@ -553,8 +574,9 @@ class Reference:
         head = self.waiting[0]
         if self.backfill == "strict" and j != head:
             return "behind_other_job"
-        first = self.backfill == "easy" and self.jobs[j].groups == self.jobs[head].groups
-        if self.backfill in ("easy", "conservative") and not first and self._each_group_fits(j):
+        rule = self._rule()
+        first = rule == "easy" and self.jobs[j].groups == self.jobs[head].groups
+        if rule in ("easy", "conservative") and not first and self._each_group_fits(j):
             return "behind_other_job"
         return self._shortage(self.jobs[j])
 
@@ -584,6 +606,8 @@ class Reference:
         return "fragmentation"
 
 
-def simulate(nodes: Sequence[Node], jobs: Sequence[Job], order: str, backfill: str, placement: str) -> list[Outcome]:
-    """Return what becomes of each job."""
-    return Reference(nodes, jobs, order, backfill, placement).simulate()
+def simulate(
+    nodes: Sequence[Node], jobs: Sequence[Job], order: str, backfill: str, placement: str, max_wait: float = math.inf
+) -> list[Outcome]:
+    """Return what becomes of each job; one that has waited `max_wait` seconds goes before all others, reserved for."""
+    return Reference(nodes, jobs, order, backfill, placement, max_wait).simulate()

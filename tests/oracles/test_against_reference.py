@@ -72,6 +72,21 @@ def test_a_crowd_is_scheduled_alike(backfill, placement):
     assert not found, f"{order}, {backfill}, {placement}: {'; '.join(found)}"
 
 
+@pytest.mark.parametrize("backfill", ["strict", "greedy", "easy", "conservative"])
+def test_who_has_waited_longest_goes_first_alike(backfill):
+    """And some cases start otherwise than without a longest wait."""
+    changed = 0
+    for seed, max_wait in product(range(100), (0.0, 2.0, 5.0)):
+        case = pooled(seed)
+        engine = outcomes_of(case.run("priority", backfill, "best-fit", max_wait=max_wait), case.asks)
+        plain = simulate(case.nodes, case.jobs, "priority", backfill, "best-fit", max_wait)
+        found = differences(engine, plain)
+        assert not found, f"priority:max_wait={max_wait}, {backfill}, random_case({seed}): {'; '.join(found)}"
+        without = case.by_reference("priority", backfill, "best-fit")
+        changed += [str(o.start) for o in without] != [str(o.start) for o in plain]
+    assert changed > 0
+
+
 def test_the_reference_knows_every_registered_policy():
     assert set(ORDERINGS.names()) == set(reference.ORDERS)
     assert set(PLACEMENTS.names()) == set(reference.PLACEMENTS) | DRAWN

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from gputwin.simulation.simulate import Scheduler, cluster_models, run
-from tests.oracles.cases import Case, cluster_of, workload_of_jobs
+from tests.oracles.cases import Case, cluster_of, outcomes_of, workload_of_jobs
 from tests.oracles.reference import Ask, Node
 from tests.simulation.by_hand import gang, gpus, job, nodes, places, starts
 
@@ -58,6 +58,17 @@ def test_priority_grows_with_the_wait():
         (job(0, 3000, ONE), job(1, 10, ONE), job(500, 10, ONE, priority=1), job(1500, 10, ONE, priority=1)),
     )
     assert starts(case.by_engine("priority")) == [0, 3010, 3000, 3020]
+
+
+def test_whoever_has_waited_longest_goes_first_and_is_reserved_for():
+    # Two GPUs. W wants both at 1; singles of 10 s come at 0 and every 5 s, and under greedy skip always take the GPU that
+    # just fell free: W starts after the last of them, at 35. With a longest wait of 12 s it goes first from 13 on: the
+    # singles of 5 and 10 end at 15 and 20, those of 15, 20 and 25 would delay it and wait: W at 20, done at 24.
+    singles = [job(t, 10, ONE) for t in (0, 5, 10, 15, 20, 25)]
+    case = Case((Node(2),), (singles[0], job(1, 4, TWO), *singles[1:]))
+    assert starts(outcomes_of(case.run("priority", "greedy"), case.asks)) == [0, 35, 5, 10, 15, 20, 25]
+    limited = outcomes_of(case.run("priority", "greedy", max_wait=12), case.asks)
+    assert starts(limited) == [0, 20, 5, 10, 24, 24, 34]
 
 
 def test_priority_ages_as_fast_as_it_is_told():

@@ -43,6 +43,7 @@ from gputwin.simulation.engine.world import (
     CONSOLIDATE,
     EASY,
     GANG,
+    GREEDY,
     LOSS,
     OPTIONS,
     RESERVED_JOB,
@@ -113,12 +114,15 @@ def run(
     options = np.zeros(OPTIONS, np.int64)
     options[BACKFILL] = backfill.mode
     options[GANG] = _GANGS[placement.gang]
-    options[TRACK] = EASY <= backfill.mode < LOSS
+    max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
+    if max_wait < 0:
+        raise UserError(f"max_wait is {max_wait:g} s; give 0 or more")
+    options[TRACK] = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
     options[ATTRIBUTE] = attribute
     options[RESERVED_JOB] = -1
     submit = workload.jobs["submit"]
     width = bin_seconds or max(float(submit[-1] - submit[0]) / DEFAULT_BINS, 1.0)
-    world = _make_world(workload, machines, knobs, options, width, placement)
+    world = _make_world(workload, machines, knobs, options, width, placement, max_wait)
     last = run_world(world, order.key, placement.score, placement.devices or fullest)
     return Run(world, workload, cluster, scheduler, seed, last, width)
 
@@ -178,7 +182,13 @@ def _numbered(names: pl.Series) -> list[int]:
 
 
 def _make_world(
-    workload: Workload, machines: Machines, knobs: Knobs, options: Ints, width: float, placement: Placement
+    workload: Workload,
+    machines: Machines,
+    knobs: Knobs,
+    options: Ints,
+    width: float,
+    placement: Placement,
+    max_wait: float,
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
     jobs["start"] = jobs["end"] = np.nan
@@ -206,7 +216,7 @@ def _make_world(
         groups=workload.groups,
         queue=make_queue(jobs, shapes),
         index=index,
-        events=make_events(jobs.size * (2 if tracked else 1)),
+        events=make_events(jobs.size * (1 + tracked + (max_wait < np.inf))),
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),
         first_end=np.full(machines.nodes.size, np.inf),
@@ -214,9 +224,11 @@ def _make_world(
         reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),
         withheld=np.zeros((max(gang, machines.nodes.size + 1), FIELDS + 2 * machines.gpus.shape[1])),
+        rows=np.zeros(machines.nodes.size, np.int32),
         endings=make_events(jobs.size if tracked else 1),
         freed=np.zeros(jobs.size if tracked else 1, np.int32),
         regions=np.zeros(machines.nodes.size, np.int64),
+        max_wait=np.array([max_wait], np.float64),
         causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
         series=make_series(begin, width, bins, machines.free),
         knobs=knobs,

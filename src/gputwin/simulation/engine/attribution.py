@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
+from gputwin.simulation.engine.index import FULL, GPU_ONLY, LOG_END, NO_LIMIT, NO_NETWORK, Index, has_room
 from gputwin.simulation.engine.state import FREE_MODELS, Floats, Ints, Machines, Records
 
 CAUSE_NAMES = (
@@ -118,11 +118,13 @@ def blame_head(causes: Causes, j: int, cause: int, now: float) -> None:
 @compiled
 def cause_of(machines: Machines, requests: Records, shapes: Records, groups: Records, index: Index, s: int) -> int:
     """Return what keeps a job of shape s from starting now."""
-    free = machines.free
-    for g in range(shapes[s].first_group, shapes[s].first_group + shapes[s].groups):
+    free, shape = machines.free, shapes[s]
+    # A shape of one group that is known not to fit need not be asked again.
+    alone = shape.groups == 1 and shape.fits == 0 and shape.checked == index.log_end[LOG_END]
+    for g in range(shape.first_group, shape.first_group + shape.groups):
         r, size = groups[g].request, groups[g].size
         request = requests[r]
-        if has_room(index, machines, requests, r, size, FULL):
+        if not alone and has_room(index, machines, requests, r, size, FULL):
             continue
         if request.gpu_count > 0:
             needed = size * request.gpu_count * request.gpu_milli

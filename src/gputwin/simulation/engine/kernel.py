@@ -11,12 +11,13 @@ from functools import cache
 from typing import Any
 
 import numba
+import numpy as np
 from numba import types
 
 from gputwin.simulation.engine.compiled import compiled_as
 from gputwin.simulation.engine.conservative import conservative_pass
 from gputwin.simulation.engine.loop import run
-from gputwin.simulation.engine.passes import easy_pass, greedy_pass, strict_pass
+from gputwin.simulation.engine.passes import easy_pass, greedy_pass, greedy_pass_with_limit, strict_pass
 from gputwin.simulation.engine.world import BACKFILL, CONSERVATIVE, EASY, GREEDY, LOSS, STRICT, World
 
 # Where nobody may wait, no pass is ever made.
@@ -34,9 +35,14 @@ def run_world(
 ) -> float:
     """Run the world to its end with these policies and return the time of the last event, s."""
     kind = numba.typeof(world)
-    parts = (key, score, devices, _PASSES[int(world.options[BACKFILL])])
+    parts = (key, score, devices, _pass_of(world))
     functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
     return float(_kernel(kind)(world, *functions))
+
+
+def _pass_of(world: World) -> Callable[..., None]:
+    mode = int(world.options[BACKFILL])
+    return greedy_pass_with_limit if mode == GREEDY and world.max_wait[0] < np.inf else _PASSES[mode]
 
 
 @cache

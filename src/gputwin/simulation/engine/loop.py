@@ -8,10 +8,10 @@ import numpy as np
 
 from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.events import CORRECT, FINISH, next_time, pop, schedule
+from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
 from gputwin.simulation.engine.passes import begin, blame_cluster, queue_of, reason
 from gputwin.simulation.engine.place import place, unplace
-from gputwin.simulation.engine.queue import WAITING, push
+from gputwin.simulation.engine.queue import WAITING, push, remove
 from gputwin.simulation.engine.running import believe, discharge
 from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
 from gputwin.simulation.engine.state import wide
@@ -26,7 +26,9 @@ from gputwin.simulation.engine.world import (
     NEVER_FITS,
     RESERVED_JOB,
     RUNNING_COUNT,
+    STARVING,
     STRICT,
+    WAITS,
     World,
 )
 
@@ -64,6 +66,8 @@ def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) 
                 _finish(world, number, now)
             elif kind == CORRECT:
                 _correct(world, number, now)
+            elif kind == STARVE:
+                _starve(world, number)
         while arrival < jobs.size and jobs[arrival].submit == now:
             # Jobs submitted together are put in order before any of them starts.
             decide = decide or (arrival + 1 < jobs.size and jobs[arrival + 1].submit == now)
@@ -95,11 +99,12 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     s = wide(world.queue.jobs[j].shape)
     alone = world.queue.counts[WAITING] == 0
     # Without a release since the last pass, whoever waits still cannot start, so under greedy skip j goes next.
-    passable = mode == GREEDY and world.queue.shapes[s].waiting == 0
+    greedy = mode == GREEDY and world.options[STARVING] == 0
+    passable = greedy and world.queue.shapes[s].waiting == 0
     if mode == LOSS or (not undecided and (alone or passable)):
         if place(world, j, score, devices):
             begin(world, j, now)
-            if mode == GREEDY and not alone:
+            if greedy and not alone:
                 # What it took may change why others wait.
                 blame_cluster(world, now)
             return False
@@ -112,7 +117,9 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
             blame(world.causes, world.queue.shapes, s, reason(world, s), now)
         begin_wait(world.causes, world.queue.shapes, s, j, now)
     push(world.queue, q, j, order(world.queue.jobs, j, now, world.knobs))
-    return mode != GREEDY
+    if world.max_wait[0] < np.inf:
+        schedule(world.events, now + world.max_wait[0], STARVE, j)
+    return not greedy
 
 
 @inlined
@@ -136,6 +143,19 @@ def _correct(world: World, j: int, now: float) -> None:
     believe(world, j, now + max(now - job.start, 1.0))
     if job.believed_end < job.end:
         schedule(world.events, job.believed_end, CORRECT, j)
+    world.options[RESERVED_JOB] = -1
+
+
+@compiled
+def _starve(world: World, j: int) -> None:
+    """Let job j, if it still waits, go before all that have not waited as long."""
+    job = world.queue.jobs[j]
+    if job.outcome != WAITS:
+        return
+    q = queue_of(world, job.shape)
+    remove(world.queue, q, j)
+    push(world.queue, q, j, -np.inf)
+    world.options[STARVING] += 1
     world.options[RESERVED_JOB] = -1
 
 

@@ -17,7 +17,7 @@ from gputwin.simulation.engine.queue import LISTED, before, first, first_of_all,
 from gputwin.simulation.engine.reservation import reserve, restore, withhold
 from gputwin.simulation.engine.running import enlist
 from gputwin.simulation.engine.state import wide
-from gputwin.simulation.engine.world import ATTRIBUTE, BACKFILL, RESERVED_JOB, RUNS, STRICT, TRACK, World
+from gputwin.simulation.engine.world import ATTRIBUTE, BACKFILL, RESERVED_JOB, RUNS, STARVING, STRICT, TRACK, World
 
 CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
 
@@ -42,6 +42,7 @@ def start_waiting(world: World, j: int, now: float) -> None:
     """Start job j, which has just been placed, out of the queue."""
     job = world.queue.jobs[j]
     remove(world.queue, queue_of(world, job.shape), j)
+    world.options[STARVING] -= job.key == -np.inf
     if world.options[ATTRIBUTE] != 0:
         end_wait(world.causes, world.queue.shapes, job.shape, j, job.submit, now)
     begin(world, j, now)
@@ -65,7 +66,7 @@ def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
         j = first(world.queue, 0)
         if j < 0:
             return
-        if not place(world, j, score, devices):
+        if not (fits(world, world.queue.jobs[j].shape) and place(world, j, score, devices)):
             if world.options[ATTRIBUTE] != 0:
                 blame_head(world.causes, j, reason(world, world.queue.jobs[j].shape), now)
             return
@@ -73,10 +74,13 @@ def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
 
 
 def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
-    """Start every job that fits, in order; jobs that do not fit are passed over.
+    """Start every job that fits, in order; jobs that do not fit are passed over."""
+    _greedy_pass(world, now, score, devices)
 
-    All jobs of a shape fit or fail alike, so shapes are tried, not jobs.
-    """
+
+@compiled
+def _greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
+    """Start every job that fits. All jobs of a shape fit or fail alike, so shapes are tried, not jobs."""
     candidates, count = world.queue.candidates, 0
     for k in range(world.queue.counts[LISTED]):
         s = world.queue.listed[k]
@@ -99,6 +103,18 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     blame_cluster(world, now)
 
 
+def greedy_pass_with_limit(world: World, now: float, score: Any, devices: Any) -> None:
+    """Start every job that fits, in order, unless one has reached the longest wait: that one has a reservation."""
+    while world.options[STARVING] > 0:
+        head = first_of_all(world.queue)
+        if not place(world, head, score, devices):
+            _easy_pass(world, now, score, devices)
+            return
+        start_waiting(world, head, now)
+        world.options[RESERVED_JOB] = -1
+    _greedy_pass(world, now, score, devices)
+
+
 @compiled
 def blame_cluster(world: World, now: float) -> None:
     """Say for every waiting shape what of the cluster keeps it from starting."""
@@ -110,6 +126,12 @@ def blame_cluster(world: World, now: float) -> None:
 
 def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
+    _easy_pass(world, now, score, devices)
+
+
+@compiled
+def _easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
+    """Do what `easy_pass` says."""
     while True:
         head = first_of_all(world.queue)
         if head < 0:

@@ -132,15 +132,18 @@ def withhold(world: World) -> None:
     world.options[FREED_BEFORE] = world.index.log_end[FREED]
     for k in range(count):
         withheld[k, :] = 0.0
+        world.rows[world.reserved[k].node] = -1
     for k in range(count):
         spot = world.reserved[k]
-        add_row(world, withheld[_row_of(world, k)], spot.request, spot.devices, spot.node, 1.0)
+        if world.rows[spot.node] < 0:
+            world.rows[spot.node] = k
+        add_row(world, withheld[world.rows[spot.node]], spot.request, spot.devices, spot.node, 1.0)
     for k in range(count):
         _hide_application(world, k)
     for k in range(count):
-        if _row_of(world, k) != k:
-            continue
         n = world.reserved[k].node
+        if world.rows[n] != k:
+            continue
         i = world.machines.nodes[n].first_slot
         while i >= 0:
             if world.queue.jobs[world.links[i].job].believed_end <= world.reserved_from[0]:
@@ -159,7 +162,7 @@ def restore(world: World) -> None:
         application = world.requests[world.reserved[k].request].application
         if application >= 0:
             world.machines.residents[world.reserved[k].node, application] -= int(withheld[k, APPLICATION])
-        if _row_of(world, k) == k:
+        if world.rows[world.reserved[k].node] == k:
             hide_row(world, withheld[k], world.reserved[k].node, -1)
     world.index.log_end[FREED] = world.options[FREED_BEFORE]
 
@@ -183,14 +186,6 @@ def _hide_application(world: World, k: int) -> None:
     if needed > 0:
         world.withheld[k, APPLICATION] = 1.0
         world.machines.residents[spot.node, application] += 1
-
-
-@compiled
-def _row_of(world: World, k: int) -> int:
-    for row in range(k):
-        if world.reserved[row].node == world.reserved[k].node:
-            return row
-    return k
 
 
 @compiled

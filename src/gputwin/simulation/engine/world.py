@@ -28,17 +28,22 @@ class World(NamedTuple):
     reserved: Records  # SLOT: where the instances of the first blocked job will go
     reserved_from: Floats  # [1] when
     withheld: Floats  # scratch of the reservation, one row per reserved instance
+    rows: SmallInts  # [n] scratch of the reservation: the row that carries the node
     endings: Events  # scratch of the reservation: running jobs by believed end
     freed: SmallInts  # scratch of the reservation: jobs freed on trial
     regions: Ints  # scratch of topology: room per rack or domain
+    max_wait: Floats  # [1] s after which a waiting job goes before all others, with a reservation; infinity: never
     causes: Causes
     series: Series
     knobs: Knobs
     options: Ints
 
 
-BACKFILL, GANG, TRACK, ATTRIBUTE, RUNNING_COUNT, RESERVED_JOB, RESERVED_COUNT, FREED_BEFORE, OPTIONS = range(9)
-"""Positions in World.options: how the run goes, then how many run and who holds the reservation (-1: nobody)."""
+BACKFILL, GANG, TRACK, ATTRIBUTE, RUNNING_COUNT, RESERVED_JOB, RESERVED_COUNT, FREED_BEFORE, STARVING, OPTIONS = range(
+    10
+)
+"""Positions in World.options: how the run goes, then how many run, who holds the reservation (-1: nobody), and how many
+waiting jobs have reached the longest wait."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
 """What may overtake a job that does not fit: World.options[BACKFILL]."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from gputwin.simulation.engine.state import FIRST_PARAMETER, Knobs, Records
 from gputwin.simulation.policy import ordering
 
 
 @ordering(
     "priority",
-    "highest base priority + aging × wait first",
+    "highest base priority + aging × wait first; whoever has waited `max_wait` seconds goes first of all, reserved for",
     source="Silberschatz, Galvin and Gagne, Operating System Concepts, section 5.3.3 (aging)",
-    parameters={"aging": 0.001},
+    parameters={"aging": 0.001, "max_wait": math.inf},
 )
 def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return minus the priority at time zero of a line that rises by `aging` a second: the order never changes."""
