@@ -99,6 +99,7 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
     figures += [["makespan", format_duration(s["makespan_seconds"])]]
     figures += [[f"allocation of {k}", f"{v:.1%}"] for k, v in s["allocation"].items()]
     figures += [["GPU fragmentation", f"{s['fragmentation']:.1%}"]]
+    figures += [[f"allocated but unused {k}", f"{v:.1%}"] for k, v in (s["unused_allocation"] or {}).items()]
     for key, label in (
         ("jain_fairness", "Jain's fairness"),
         ("load_balance", "load balance"),

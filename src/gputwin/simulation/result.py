@@ -19,6 +19,7 @@ from gputwin.simulation.engine.state import WHOLE
 from gputwin.simulation.engine.world import ATTRIBUTE
 from gputwin.simulation.metrics import summarise
 from gputwin.simulation.simulate import Run
+from gputwin.simulation.use import unused, unused_over_time
 from gputwin.traces.atomic import atomic_directory
 
 RUN_FILE = "run.json"
@@ -63,8 +64,10 @@ class SimulationResult:
             ) from None
 
 
-def result_of(run: Run, *, fingerprint: str = "", sla_wait_seconds: float | None = None) -> SimulationResult:
-    """Return frames, summary and manifest of a finished run."""
+def result_of(
+    run: Run, *, fingerprint: str = "", sla_wait_seconds: float | None = None, use: pl.DataFrame | None = None
+) -> SimulationResult:
+    """Return frames, summary and manifest of a finished run; `use` says what jobs used of what they asked for."""
     jobs = _jobs(run)
     series = _series(run)
     placements = _placements(run)
@@ -80,6 +83,11 @@ def result_of(run: Run, *, fingerprint: str = "", sla_wait_seconds: float | None
         sla_wait_seconds=sla_wait_seconds,
     )
     summary["tasks_left_out"] = run.workload.left_out
+    summary["unused_allocation"] = None
+    if use is not None:
+        summary["unused_allocation"] = unused(jobs, use)
+        over_time = unused_over_time(jobs, use, series["time"].to_numpy(), run.bin_seconds)
+        series = series.with_columns(pl.Series(f"{r}_unused", v).fill_nan(None) for r, v in over_time.items())
     return SimulationResult(jobs, series, placements, nodes, _groups(run), summary, _manifest(run, fingerprint))
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gputwin.simulation.cluster import Cluster, open_cluster
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import open_trace
@@ -39,4 +40,6 @@ def simulate(
     workload = workload_of(opened, cluster_models(cluster), share=share, predict=predict)
     scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {})
     outcome = run(workload, cluster, scheduler, seed=seed, bin_seconds=bin_seconds)
-    return result_of(outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds)
+    return result_of(
+        outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
+    )
