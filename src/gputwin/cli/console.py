@@ -64,6 +64,14 @@ def say(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
+def announce_compilation(quiet: bool) -> None:
+    """Say on stderr, piped or not, why the first simulation ever takes its time."""
+    from gputwin.simulation.engine.compiled import is_compiled
+
+    if not quiet and not is_compiled():
+        sys.stderr.write("compiling the engine for this machine: about half a minute, only this once\n")
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
     """Yield a function that shows the current step on stderr while a spinner turns; silent where quiet or piped."""

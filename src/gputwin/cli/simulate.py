@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table
 
 
 def run(
@@ -53,9 +53,10 @@ def run(
         load_policies(path)
     order_name, order_parameters = parse_policy(order)
     placement_name, placement_parameters = parse_policy(placement)
+    announce_compilation(quiet)
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
-        step("simulating (the first run ever compiles the engine: about a minute)")
+        step("simulating")
         result = simulate(
             opened,
             cluster,

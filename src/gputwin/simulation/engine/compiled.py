@@ -47,6 +47,11 @@ def cache_folder() -> str:
     return str(folder)
 
 
+def is_compiled() -> bool:
+    """Return whether the event loop is in the cache, so that a run starts at once."""
+    return any(Path(cache_folder()).glob("*/loop.run-*.nbi"))
+
+
 @contextmanager
 def _cached_here() -> Iterator[None]:
     """Let what is compiled inside keep its code in our folder; Numba asks for the folder when it decorates."""
