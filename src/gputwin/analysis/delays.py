@@ -147,12 +147,11 @@ def _group_remarks(by: pl.DataFrame) -> tuple[Remark, ...]:
 
 def _runtime_remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
     r = tables["runtime"].row(0, named=True)
-    remarks = [
-        Remark(
-            f"{r['count']:,} tasks have a known runtime: {duration(r['mean'])} on average, {duration(r['p50'])} "
-            f"({r['p50']:,.0f} s) in the median, one in a hundred over {duration(r['p99'])}."
-        )
-    ]
+    exact = f" ({r['p50']:,.1f} s)" if r["p50"] >= 600 else ""
+    text = (
+        f"{r['count']:,} tasks have a known runtime: {duration(r['mean'])} on average, {duration(r['p50'])}{exact} in "
+    )
+    remarks = [Remark(f"{text}the median, one in a hundred over {duration(r['p99'])}.")]
     if "survival" in tables:
         s = tables["survival"].row(0, named=True)
         longer = s["km_mean"] / s["mean"] if s["mean"] else None

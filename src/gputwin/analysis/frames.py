@@ -21,7 +21,9 @@ def lazy(native: Any) -> Frame:
 def collect(frame: Frame, order: Sequence[str] = ()) -> pl.DataFrame:
     """Return the rows as a Polars frame, ordered, with the same types whichever engine made them."""
     found = frame.collect(backend="polars").to_polars()
-    found = found.with_columns(
+    # DuckDB sums integers in 128 bits and hands them over as decimals.
+    whole = [name for name, dtype in found.schema.items() if isinstance(dtype, pl.Decimal) and dtype.scale == 0]
+    found = found.with_columns(pl.col(whole).cast(pl.Int64)).with_columns(
         pl.col(pl.Categorical, pl.Enum).cast(pl.String),
         pl.selectors.integer().cast(pl.Int64),
         pl.col(pl.Float32, pl.Decimal).cast(pl.Float64),
