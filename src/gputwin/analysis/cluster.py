@@ -6,7 +6,7 @@ import narwhals as nw
 import polars as pl
 
 from gputwin.analysis.bins import Bins
-from gputwin.analysis.frames import Frame
+from gputwin.analysis.frames import Frame, aggregate
 from gputwin.analysis.occupancy import occupancy
 from gputwin.analysis.tasks import TaskFacts
 from gputwin.analysis.topic import Remark, Topic
@@ -85,10 +85,27 @@ def cluster(tasks: Frame, facts: TaskFacts, nodes: pl.DataFrame) -> Topic | None
         tables["by_gpu_model"] = by_model.filter(
             pl.col("gpu_model").is_in(largest["gpu_model"].head(_MODELS_SHOWN).to_list())
         )
-    return Topic("cluster", "Cluster", tables, _remarks(tables, capacity), _NOTES)
+    return Topic("cluster", "Cluster", tables, (*_remarks(tables), *_endless(tasks, series)), _NOTES)
 
 
-def _remarks(tables: dict[str, pl.DataFrame], capacity: dict[str, float]) -> tuple[Remark, ...]:
+def _endless(tasks: Frame, series: pl.DataFrame) -> list[Remark]:
+    """Return a warning where tasks without an end hold much of what is allocated, and that is more than there is."""
+    if "gpus_share" not in series.columns or float(series["gpus_share"].max() or 0.0) <= 1.05:  # type: ignore[arg-type]
+        return []
+    held = tasks.filter(~nw.col("at_risk").is_null()).with_columns(
+        _held=nw.col("gpus").fill_null(0.0) * nw.col("at_risk")
+    )
+    found = aggregate(held, ["ended"], nw.col("_held").sum().alias("held"), nw.len().alias("tasks"))
+    alive = found.filter(pl.col("ended") == 0)
+    total = float(found["held"].sum())
+    if alive.is_empty() or total <= 0 or alive["held"][0] < 0.2 * total:
+        return []
+    part = share(alive["held"][0] / total)
+    text = f"{alive['tasks'][0]:,} tasks without an end hold {part} of the allocated GPU time; where the "
+    return [Remark(f"{text}source lost their ends rather than they ran on, allocation is overstated.", True)]
+
+
+def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
     series, remarks = tables["over_time"], []
     shares = {RESOURCES[n]: f"{n}_share" for n in RESOURCES if f"{n}_share" in series.columns and series[n].sum() > 0}
     if shares:

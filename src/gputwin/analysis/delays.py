@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 import polars as pl
 
 from gputwin.analysis.bootstrap import mean_intervals
 from gputwin.analysis.dimensions import BY_NAME, Dimension, labelled
+from gputwin.analysis.distributions import distribution_by
 from gputwin.analysis.frames import Frame
 from gputwin.analysis.spread import largest, spread, tail_bound
 from gputwin.analysis.survival import runtime_survival, survival_curve, survival_table
@@ -17,6 +18,8 @@ from gputwin.analysis.topic import Remark, Topic
 from gputwin.analysis.words import duration, label, share, times
 
 LARGEST_FEW = 5
+_CURVES_BY = ("role", "gpu_request", "gpu_model")
+_MOST_CURVES = 8
 _SURVIVAL_BY = ("role", "gpu_request", "gpu_model", "tenant")
 _NOTES = (
     "Wait is the time from submit to start, known only where both are. Runtime is the time a task ran.",
@@ -49,6 +52,25 @@ def spread_by(frame: Frame, value: str, dimensions: Sequence[Dimension], seed: i
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
+def curves_by(frame: Frame, value: str, dimensions: Sequence[Dimension]) -> pl.DataFrame:
+    """Return distribution functions of `wait` or `runtime`, s, by role, GPUs asked for and GPU model.
+
+    `dimension`, `group`, `count`, `value`, `share`; the eight largest groups of each, and `all`.
+    """
+    whole = distribution_by(frame, value)
+    parts = [whole.select(pl.lit("all").alias("dimension"), pl.lit("all").alias("group"), pl.all())]
+    for dimension in dimensions:
+        if dimension.name not in _CURVES_BY:
+            continue
+        found = distribution_by(frame, value, [dimension.column])
+        groups = found.select(dimension.column, "count").unique()
+        if groups.height < 2:
+            continue
+        kept = groups.sort(["count", dimension.column], descending=[True, False])[dimension.column].head(_MOST_CURVES)
+        parts.append(labelled(found.filter(pl.col(dimension.column).is_in(kept.to_list())), dimension))
+    return pl.concat(parts)
+
+
 def delays(frame: Frame, facts: TaskFacts, dimensions: Sequence[Dimension], seed: int = 0) -> Topic | None:
     """Return how long tasks wait; None where no wait is known."""
     if not facts.knows("wait"):
@@ -58,22 +80,33 @@ def delays(frame: Frame, facts: TaskFacts, dimensions: Sequence[Dimension], seed
     by = spread_by(frame, "wait", dimensions, seed)
     top = largest(frame, "wait", LARGEST_FEW)
     tables = {"wait": whole, "wait_by": by, "largest_waits": top}
+    tables["wait_curves"] = curves_by(frame, "wait", dimensions)
     if facts.knows("runtime"):
-        tables["wait_over_completion"] = wait_over_completion(frame, facts)
+        halves = completion_halves(frame, facts)
+        tables["wait_over_completion"] = wait_over_completion(halves)
+        parts = [
+            distribution_by(part, "ratio", is_ratio=True).select(pl.lit(name).alias("tasks"), pl.all())
+            for name, part in halves.items()
+        ]
+        tables["completion_curves"] = pl.concat(parts)
     tables = {name: table for name, table in tables.items() if not table.is_empty()}
     return Topic("delays", "Scheduling delay", tables, (*_wait_remarks(whole, top), *_group_remarks(by)), _NOTES[:3])
 
 
-def wait_over_completion(frame: Frame, facts: TaskFacts) -> pl.DataFrame:
-    """Return wait as a share of completion time for the shorter half, all, and the longer half of tasks."""
+def completion_halves(frame: Frame, facts: TaskFacts) -> dict[str, Frame]:
+    """Return the shorter half, all, and the longer half of completed tasks, with `ratio`: wait over completion time."""
     known = frame.filter(~nw.col("jct").is_null() & (nw.col("jct") > 0))
     known = known.with_columns(ratio=nw.col("wait") / nw.col("jct"))
     median = facts.median_runtime or 0.0
-    halves = {
+    return {
         "short half": known.filter(nw.col("runtime") <= median),
         "all": known,
         "long half": known.filter(nw.col("runtime") > median),
     }
+
+
+def wait_over_completion(halves: Mapping[str, Frame]) -> pl.DataFrame:
+    """Return the spread of wait as a share of completion time in each part of `completion_halves`."""
     rows = [spread(part, "ratio").select(pl.lit(name).alias("tasks"), pl.all()) for name, part in halves.items()]
     return pl.concat(rows).filter(pl.col("count") > 0).drop("total")
 
@@ -84,6 +117,7 @@ def runtimes(frame: Frame, facts: TaskFacts, dimensions: Sequence[Dimension], se
         return None
     whole = pl.concat([spread(frame, "runtime"), mean_intervals(frame, "runtime", seed=seed)], how="horizontal")
     tables = {"runtime": whole, "runtime_by": spread_by(frame, "runtime", dimensions, seed)}
+    tables["runtime_curves"] = curves_by(frame, "runtime", dimensions)
     survival = survival_table(frame)
     if not survival.is_empty() and survival["censored"].sum():
         groups = [survival.select(pl.lit("all").alias("dimension"), pl.lit("all").alias("group"), pl.all())]

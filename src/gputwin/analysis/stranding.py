@@ -41,16 +41,21 @@ def stranded_gpus(tasks: Any, instances: Any, nodes: pl.DataFrame, facts: TaskFa
     rows = lazy(instances).filter(~nw.col("node_id").is_null() & ~nw.col("start_time").is_null())
     rows = rows.with_columns(_end=nw.coalesce(nw.col("end_time"), nw.lit(facts.last)))
     rows = rows.select("job_id", "role", "node_id", "start_time", "_end")
-    found = []
-    for time in edges.tolist():
-        alive = rows.filter((nw.col("start_time") <= time) & (nw.col("_end") > time))
-        used = aggregate(
-            alive.join(asked, on=["job_id", "role"], how="inner"),
-            ["node_id"],
-            *(nw.col(c).sum().alias(c) for c in ("cpu", "memory", "gpu")),
-        )
-        found.append(_snapshot(time, own, used, typical))
-    return pl.DataFrame(found)
+    alive = nw.concat(
+        [
+            rows.filter((nw.col("start_time") <= time) & (nw.col("_end") > time)).select(
+                "job_id", "role", "node_id", time=nw.lit(time)
+            )
+            for time in edges.tolist()
+        ],
+        how="vertical",
+    )
+    used = aggregate(
+        alive.join(asked, on=["job_id", "role"], how="inner"),
+        ["time", "node_id"],
+        *(nw.col(c).sum().alias(c) for c in ("cpu", "memory", "gpu")),
+    )
+    return pl.DataFrame([_snapshot(time, own, used.filter(pl.col("time") == time), typical) for time in edges.tolist()])
 
 
 def _typical(tasks: Frame) -> dict[str, float] | None:
