@@ -115,9 +115,10 @@ def _verdict(effects: list[Effect], owner: str | None) -> list[Remark]:
     firm = next((e for e in reversed(controlled) if e.low is not None), None)
     text = f"Against {label(raw.reference)}, {label(raw.level)} waits {_signed(raw.estimate)} as it stands"
     if firm is not None and firm.low is not None and firm.high is not None:
+        compared = firm.tasks_compared / firm.tasks
+        few = f"; {share(compared)} of these tasks have somebody to be compared with" if compared < 0.995 else ""
         text += (
-            f" and {_signed(firm.estimate)} among tasks of the same {firm.control} (95 % interval {_range(firm)}; "
-            f"{share(firm.tasks_compared / firm.tasks)} of these tasks have somebody to be compared with)"
+            f" and {_signed(firm.estimate)} among tasks of the same {firm.control} (95 % interval {_range(firm)}{few})"
         )
     if firm is not strongest:
         few = f"only {strongest.clusters:,}" if strongest.clusters else "no"

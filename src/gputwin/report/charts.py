@@ -67,7 +67,7 @@ def dots(frame: pl.DataFrame, marks: Mapping[str, str], axis: str, *, is_duratio
             y=names,
             name=name,
             mode="markers",
-            marker={"size": 9, "symbol": symbols[i % len(symbols)], "line": {"width": 2}},
+            marker={"size": 9, "symbol": symbols[i % len(symbols)], "line": {"width": 2 if i else 0}},
             error_x=error,
             hovertemplate="%{y}<br>" + plain(name) + ": %{x:,.4g} s<extra></extra>",
         )
@@ -252,7 +252,7 @@ def forest(frame: pl.DataFrame, axis: str) -> go.Figure:
             y=[levels.index(v) + (i - (len(controls) - 1) / 2) * 0.24 for v, *_ in rows],
             name=f"held fixed: {control}",
             mode="markers",
-            marker={"size": 9, "symbol": symbols[i % 3], "line": {"width": 1.5}},
+            marker={"size": 9, "symbol": symbols[i % 3], "line": {"width": 0 if i else 1.5}},
             error_x={
                 "type": "data",
                 "array": [0 if h is None else h - e for _, e, _, h in rows],

@@ -52,7 +52,9 @@ def curve_parts(prefix: str, what: str, curves: pl.DataFrame | None) -> list[Par
             f"{counts.height} groups by {title}; the largest is {largest['group']} with {largest['count']:,} tasks."
         )
         id_ = f"{prefix}-curve-{name.replace('_', '-')}"
-        parts.append(FigurePart(id_, f"{what[:1].upper()}{what[1:]} by {title}", figure, caption, frame, half=True))
+        parts.append(
+            FigurePart(id_, f"{what[:1].upper()}{what[1:]} distribution by {title}", figure, caption, frame, half=True)
+        )
     return parts
 
 

@@ -12,7 +12,7 @@ from gputwin.report.subject import Subject
 from gputwin.traces.reader import Clock
 from gputwin.traces.schema import TABLES
 
-_MOST_FINDINGS = 8
+_MOST_FINDINGS = 10
 
 
 def overview(subject: Subject) -> Section:
@@ -55,7 +55,7 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
 
 
 def _main_findings(subject: Subject) -> tuple[Remark, ...]:
-    """Return the first sentence of each topic and its first warning, in the report's order, eight at most."""
+    """Return the first sentence of each topic and its first warning, in the report's order, ten at most."""
     chosen: list[Remark] = []
     for topic in subject.analysis.topics:
         firsts = [next((r for r in topic.remarks if r.is_warning is w), None) for w in (False, True)]
