@@ -35,6 +35,8 @@ def binding(over_time: pl.DataFrame) -> pl.DataFrame:
     if not shares or "queued" not in over_time.columns:
         return pl.DataFrame()
     values = over_time.select(shares).to_numpy()
+    if not over_time["queued"].sum() > 0:
+        return pl.DataFrame()
     # Of a cluster never half full the trace holds but a part: what bound its tasks cannot be told from it.
     if values.max() < HALF_FULL:
         return pl.DataFrame()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import narwhals as nw
 
@@ -35,7 +35,7 @@ class LocalClock:
         low, high = origin + first, origin + last
         if not (0 <= low <= high < _LAST_DATE) or (high - low) / DAY > _MOST_DAYS:
             return cls()
-        zone = ZoneInfo(meta.zone)
+        zone = _known_zone(meta.zone)
         changes = [low]
         day = low
         while day < high:
@@ -70,6 +70,14 @@ class LocalClock:
     def week(self, time: nw.Expr) -> nw.Expr:
         """Return the number of the local week that begins on Monday, counted from the epoch's."""
         return (((self.seconds(time) / DAY).floor() + 3) / 7).floor().cast(nw.Int64)
+
+
+def _known_zone(zone: str) -> ZoneInfo:
+    """Return the zone; UTC where nobody knows it, as in the report's axes."""
+    try:
+        return ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo("UTC")
 
 
 def _offset(zone: ZoneInfo, unix: float) -> float:

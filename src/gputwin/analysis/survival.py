@@ -49,7 +49,9 @@ class Survival:
         with np.errstate(divide="ignore", invalid="ignore"):
             variance = (self.error / self.share) ** 2
         steps = np.diff(np.nan_to_num(variance, posinf=0.0), prepend=0.0).clip(min=0.0)
-        return float(np.sqrt((remaining[inside] ** 2 * steps[inside]).sum()))
+        # Scaled, so that squares of whatever a trace calls a duration stay finite.
+        size = float(remaining.max(initial=0.0)) or 1.0
+        return size * float(np.sqrt(((remaining[inside] / size) ** 2 * steps[inside]).sum()))
 
     def _areas(self, until: float) -> NDArray[np.float64]:
         edges = np.concatenate([[0.0], self.time.clip(max=until), [until]])

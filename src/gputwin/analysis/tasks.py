@@ -77,9 +77,15 @@ def gpu_milli_of_instance() -> nw.Expr:
     return nw.col("gpu_count").cast(nw.Int64) * nw.col("gpu_milli").cast(nw.Int64).fill_null(WHOLE_GPU_MILLI)
 
 
+def known_times(tasks: Any) -> Frame:
+    """Return the tasks with times that are not finite made unknown."""
+    times = (*_TIMES, "duration_seconds")
+    return lazy(tasks).with_columns(**{c: nw.when(nw.col(c).is_finite()).then(nw.col(c)) for c in times})
+
+
 def task_facts(tasks: Any) -> TaskFacts:
     """Return what must be known of the whole task table, in one pass over it."""
-    frame = lazy(tasks).with_columns(
+    frame = known_times(tasks).with_columns(
         **{"_arrival": arrival(), "_runtime": runtime(), "_wait": wait(), "_last": arrival() + runtime()}
     )
     counted = (*_TEXTS, *_AMOUNTS, *_TIMES, "gpu_count", "max_per_node", "_arrival", "_runtime", "_wait")
@@ -121,7 +127,7 @@ def prepare(tasks: Any, facts: TaskFacts, clock: LocalClock | None = None) -> Fr
     runtime, 0 where the trace ended first; `gpus` of the gang; `bin` of arrival; `gpu_class`, `gang_class`,
     `job_class` (numbers into the label tuples here), `hour`, `weekday`, `week` where the clock tells them.
     """
-    frame = lazy(tasks)
+    frame = known_times(tasks)
     texts = {c: nw.col(c) for c in _TEXTS}
     frame = frame.select(
         **texts,

@@ -12,7 +12,8 @@ import polars as pl
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
-from gputwin.report.figures import DASHES, HEIGHT, ONE_COLOUR, blank, duration_axis, layout_of, plain
+from gputwin.report.axes import duration_axis
+from gputwin.report.figures import DASHES, HEIGHT, ONE_COLOUR, blank, layout_of, plain
 from gputwin.report.theme import LIGHT
 
 _PERCENT = ".0%"
@@ -33,8 +34,8 @@ def bars(
         figure.add_bar(
             x=[plain(v) for v in frame[label]],
             y=frame[column].to_list(),
-            name=name,
-            hovertemplate=f"%{{x}}<br>{plain(name)}: {form}<extra></extra>",
+            name=plain(name),
+            hovertemplate=f"%{{x}}<br>%{{fullData.name}}: {form}<extra></extra>",
         )
     return figure
 
@@ -69,7 +70,7 @@ def dots(frame: pl.DataFrame, marks: Mapping[str, str], axis: str, *, is_duratio
             mode="markers",
             marker={"size": 9, "symbol": symbols[i % len(symbols)], "line": {"width": 2 if i else 0}},
             error_x=error,
-            hovertemplate="%{y}<br>" + plain(name) + ": %{x:,.4g} s<extra></extra>",
+            hovertemplate="%{y}<br>%{fullData.name}: %{x:,.4g} s<extra></extra>",
         )
     return figure
 
@@ -113,7 +114,7 @@ def curves(
             name=plain(name, 24),
             mode="lines" if part.height > 1 else "markers",
             line={"width": 1.8, "dash": DASHES[i // 8 % len(DASHES)] if len(names) > 8 else DASHES[i % 2]},
-            hovertemplate="%{y:.1%} ≤ %{x:,.4g}<extra>" + plain(name, 24) + "</extra>",
+            hovertemplate="%{fullData.name}<br>%{y:.1%} ≤ %{x:,.4g}<extra></extra>",
         )
     return figure
 
@@ -183,7 +184,10 @@ def paired_curves(frame: pl.DataFrame, by: str, columns: Mapping[str, str], axes
     figure = make_subplots(1, len(axes), subplot_titles=list(axes), horizontal_spacing=0.07)
     # The same colours in every panel.
     colours = list(LIGHT.colours[: len(columns)])
-    figure.update_layout(layout_of(height=HEIGHT, showlegend=len(columns) > 1, colorway=colours))
+    legend = {"orientation": "h", "x": 0, "y": 1.1, "yanchor": "bottom"}
+    margin = {"l": 60, "r": 20, "t": 64, "b": 48}
+    layout = layout_of(height=HEIGHT, showlegend=len(columns) > 1, colorway=colours, legend=legend, margin=margin)
+    figure.update_layout(layout)
     for i, (group, axis) in enumerate(axes.items()):
         part = frame.filter(pl.col(by) == group)
         for j, (column, name) in enumerate(columns.items()):
@@ -196,7 +200,7 @@ def paired_curves(frame: pl.DataFrame, by: str, columns: Mapping[str, str], axes
                 showlegend=i == 0 and len(columns) > 1,
                 mode="lines",
                 line={"width": 1.8, "dash": DASHES[j % len(DASHES)]},
-                hovertemplate="%{y:.0%} ≤ %{x:,.4g}<extra>" + name + "</extra>",
+                hovertemplate="%{fullData.name}<br>%{y:.0%} ≤ %{x:,.4g}<extra></extra>",
                 row=1,
                 col=i + 1,
             )
@@ -260,7 +264,7 @@ def forest(frame: pl.DataFrame, axis: str) -> go.Figure:
                 "thickness": 1.2,
                 "width": 3,
             },
-            hovertemplate="%{x:,.4g} s<extra>" + plain(control) + "</extra>",
+            hovertemplate="%{fullData.name}<br>%{x:,.4g} s<extra></extra>",
         )
     figure.add_vline(x=0)
     return figure

@@ -16,7 +16,8 @@ from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
 from gputwin.core.errors import shorten
-from gputwin.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
+from gputwin.core.units import format_duration
+from gputwin.report.axes import duration_axis
 from gputwin.report.theme import LIGHT, template
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -24,11 +25,6 @@ HEIGHT = 320
 ONE_COLOUR = [LIGHT.colours[0]]
 """For curves that stand for one thing; under another theme its first colour takes the place."""
 DASHES = ("solid", "dash", "dot", "dashdot")
-_DURATION_TICKS = {
-    **{s: f"{s:g} s" for s in (0.001, 0.01, 0.1, 1, 10)},
-    **{n * MINUTE: f"{n} min" for n in (1, 10)},
-    **{HOUR: "1 h", 6 * HOUR: "6 h", DAY: "1 d", WEEK: "1 w", 30 * DAY: "30 d", 365 * DAY: "1 y"},
-}
 
 
 def plain(text: object, limit: int = 40) -> str:
@@ -276,17 +272,6 @@ def layout_of(**layout: Any) -> dict[str, Any]:
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         **layout,
     }
-
-
-def duration_axis(title: str, values: pl.Series) -> dict[str, Any]:
-    """Return a log axis for positive durations in s, marked in seconds, minutes, hours and days."""
-    ticks = {s: text for s, text in _DURATION_TICKS.items() if _near(s, values)}
-    return {"title": title, "type": "log", "tickvals": list(ticks), "ticktext": list(ticks.values())}
-
-
-def _near(tick: float, values: pl.Series) -> bool:
-    """Return whether a tick lies within the values, or just outside."""
-    return bool(values.len() and values.min() / 12 <= tick <= values.max() * 12)  # type: ignore[operator]
 
 
 def _log_range(values: pl.Series, room: float) -> list[float]:

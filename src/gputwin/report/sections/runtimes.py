@@ -7,7 +7,8 @@ import polars as pl
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.words import duration
 from gputwin.report import charts
-from gputwin.report.figures import blank, duration_axis
+from gputwin.report.axes import duration_axis
+from gputwin.report.figures import blank
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.sections.delays import curve_parts
 from gputwin.report.sections.durations import duration_parts, group_parts
