@@ -30,15 +30,15 @@ def ids(page: Page) -> tuple[set[str | None], set[str]]:
 def test_only_submit_times_and_durations(tmp_path: Path) -> None:
     trace = trace_of({"tasks": TIMES})
     sections, figures = ids(report(tmp_path, trace, check=check_load(trace, open_cluster("pai2020"))))
-    assert sections == {"overview", "workload", "load", "method", "manifest"}
-    assert figures == {"arrivals", "runtime"}
+    assert sections == {"overview", "workload", "runtimes", "cluster", "load", "method", "manifest"}
+    assert figures == {"arrivals", "runtime", "runtime-philly", "allocation"}
 
 
 def test_one_row(tmp_path: Path) -> None:
     task = {"job_id": "a", "user": "u", "submit_time": 5.0, "start_time": 5.0, "end_time": 9.0, "gpu_count": 1}
     trace = trace_of({"tasks": [task], "nodes": [{"node_id": "n", "gpu_count": 1}]}, **ABSOLUTE)
     page = report(tmp_path, trace, check=check_load(trace, Cluster.from_nodes("n", trace.nodes)))
-    assert ids(page)[1] == {"arrivals", "runtime", "gpus-per-task", "load"}
+    assert ids(page)[1] == {"arrivals", "runtime", "gpus-per-task", "allocation", "load"}
     assert "Wait: all 1 known values are zero." in page.text
 
 
@@ -46,6 +46,7 @@ def test_all_waits_zero(tmp_path: Path) -> None:
     trace = trace_of({"tasks": [t | {"start_time": t["submit_time"]} for t in TIMES]})
     page = report(tmp_path, trace)
     assert "Wait: all 50 known values are zero." in page.text
+    assert "None of the 50 tasks whose wait is known waited at all." in page.text
     assert "wait" not in page.data["figures"]
 
 
@@ -109,11 +110,11 @@ def test_thousands_of_users_models_and_metrics_stay_few_rows(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("folder", "expected"),
     [
-        ("alibaba_v2026_genai", {"requests", "series", "quality"}),
-        ("mooncake", {"requests", "quality"}),
+        ("alibaba_v2026_genai", {"requests", "serving", "series", "quality"}),
+        ("mooncake", {"requests", "serving", "quality"}),
         ("servegen", {"series", "quality"}),
         ("alibaba_lingjun_2023", {"cluster", "quality"}),
-        ("thetagpu", {"workload", "quality"}),
+        ("thetagpu", {"workload", "delays", "runtimes", "placement", "cluster", "bottlenecks", "quality"}),
     ],
 )
 def test_real_traces(real_data: Path, tmp_path: Path, folder: str, expected: set[str]) -> None:

@@ -42,7 +42,8 @@ def test_every_element_is_closed_and_every_id_used_once(page: Page) -> None:
 
 
 def test_all_sections_are_there_and_in_the_contents(page: Page) -> None:
-    expected = ["overview", "workload", "cluster", "load", "quality", "fidelity", "method", "manifest"]
+    analyses = ["workload", "delays", "runtimes", "placement", "cluster", "bottlenecks"]
+    expected = ["overview", *analyses, "load", "quality", "fidelity", "method", "manifest"]
     assert [a["id"] for a in page.all("section")] == expected
     links = [a["href"] for a in page.all("a")]
     assert [link for link in links if link != "#content"] == [f"#{id_}" for id_ in expected]

@@ -9,6 +9,7 @@ from io import TextIOWrapper
 import typer
 
 from gputwin.cli import (
+    analyze,
     bench,
     check,
     demo,
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 app.add_typer(traces.app, name="traces")
 app.add_typer(reproduce.app, name="reproduce")
-for verb in (ingest, generate, describe, check, simulate, explain, policies, report, demo, bench):
+for verb in (ingest, generate, describe, analyze, check, simulate, explain, policies, report, demo, bench):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 
 

@@ -7,7 +7,7 @@ import polars as pl
 
 from gputwin.core.units import DAY, HOUR, WHOLE_GPU_MILLI
 from gputwin.report.timeline import Timeline
-from gputwin.traces.measures import GPU_MILLI_TOTAL, RUNTIME, WAIT
+from gputwin.traces.measures import GPU_MILLI_TOTAL, RUNTIME
 
 MOST_POINTS = 400
 MOST_METRICS = 12
@@ -24,6 +24,16 @@ GPU_HOURS = (GPU_MILLI_TOTAL / WHOLE_GPU_MILLI * RUNTIME / HOUR).alias("gpu_hour
 def known_sum(expression: pl.Expr) -> pl.Expr:
     """Return the sum of what is known; null, not zero, where nothing is."""
     return pl.when(expression.count() > 0).then(expression.sum())
+
+
+def mean(values: pl.Series) -> float:
+    """Return the mean of what is known; 0 where nothing is."""
+    return float(values.mean() or 0.0)  # type: ignore[arg-type]
+
+
+def largest(values: pl.Series) -> float:
+    """Return the largest value known; 0 where none is."""
+    return float(values.max() or 0.0)  # type: ignore[arg-type]
 
 
 def counts_over_time(times: pl.Series, timeline: Timeline) -> pl.DataFrame:
@@ -80,55 +90,6 @@ def distribution(values: pl.Series) -> pl.DataFrame:
         ranks = np.unique(np.searchsorted(cumulative, np.concatenate([body, tail]) * total).clip(max=value.size - 1))
         value, cumulative = value[ranks], cumulative[ranks]
     return pl.DataFrame({"value": value.astype(np.float64), "share": cumulative / max(total, 1)})
-
-
-def gpu_request_classes(tasks: pl.LazyFrame) -> pl.DataFrame:
-    """Return tasks and GPU-hours by GPUs asked for: `gpus`, `tasks`, `task_share`, `gpu_hours`, `gpu_hour_share`.
-
-    A class "≤8" holds what is over 4, the class before it.
-    """
-    asked = tasks.select(GPU_MILLI_TOTAL, GPU_HOURS).filter(pl.col("gpu_milli_total").is_not_null()).collect()
-    milli = asked["gpu_milli_total"].to_numpy()
-    doublings = max(int(np.ceil(np.log2(max(float(milli.max(initial=1)) / WHOLE_GPU_MILLI, 1.0)))), 0)
-    bounds = [0, WHOLE_GPU_MILLI - 1, *(WHOLE_GPU_MILLI * 2**k for k in range(doublings + 1))]
-    labels = ["0", "<1", "1", *(f"≤{2 ** (k + 1):,}" for k in range(doublings))]
-    classes = pl.Series("class", np.searchsorted(bounds, milli, side="left").astype(np.int64))
-    return (
-        asked.with_columns(classes)
-        .group_by("class")
-        .agg(pl.len().cast(pl.Int64).alias("tasks"), pl.col("gpu_hours").sum())
-        .sort("class")
-        .select(
-            pl.col("class").replace_strict(dict(enumerate(labels)), return_dtype=pl.String).alias("gpus"),
-            "tasks",
-            (pl.col("tasks") / pl.col("tasks").sum()).alias("task_share"),
-            "gpu_hours",
-            _share("gpu_hours").alias("gpu_hour_share"),
-        )
-    )
-
-
-def owners(tasks: pl.LazyFrame) -> tuple[str, pl.DataFrame] | None:
-    """Return what the trace calls those who submit ("user" or "tenant") and their totals; None for fewer than two.
-
-    Columns: `owner`, `tasks`, `task_share`, `gpu_hours`, `gpu_hour_share`, `median_wait_seconds`; most tasks first.
-    """
-    for column in ("user", "tenant"):
-        totals = (
-            tasks.filter(pl.col(column).is_not_null())
-            .group_by(pl.col(column).alias("owner"))
-            .agg(
-                pl.len().cast(pl.Int64).alias("tasks"),
-                known_sum(GPU_HOURS),
-                WAIT.median().alias("median_wait_seconds"),
-            )
-            .sort(["tasks", "owner"], descending=[True, False])
-            .with_columns(_share("tasks").alias("task_share"), _share("gpu_hours").alias("gpu_hour_share"))
-            .collect()
-        )
-        if totals.height > 1:
-            return column, totals
-    return None
 
 
 def concentration(totals: pl.DataFrame) -> pl.DataFrame:
@@ -210,9 +171,3 @@ def _token_label(digits: int) -> str:
     if digits < 2:
         return str(digits)
     return f"{2 ** (digits - 1):,}–{2**digits - 1:,}"
-
-
-def _share(column: str) -> pl.Expr:
-    """Return each row's share of the column's total; null where the total is zero."""
-    total = pl.col(column).sum()
-    return pl.when(total > 0).then(pl.col(column) / total)

@@ -16,19 +16,15 @@ from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
 from gputwin.core.errors import shorten
-from gputwin.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
+from gputwin.core.units import format_duration
+from gputwin.report.axes import duration_axis
 from gputwin.report.theme import LIGHT, template
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 HEIGHT = 320
 ONE_COLOUR = [LIGHT.colours[0]]
 """For curves that stand for one thing; under another theme its first colour takes the place."""
-_DASHES = ("solid", "dash", "dot", "dashdot")
-_DURATION_TICKS = {
-    **{s: f"{s:g} s" for s in (0.001, 0.01, 0.1, 1, 10)},
-    **{n * MINUTE: f"{n} min" for n in (1, 10)},
-    **{HOUR: "1 h", 6 * HOUR: "6 h", DAY: "1 d", WEEK: "1 w", 30 * DAY: "30 d", 365 * DAY: "1 y"},
-}
+DASHES = ("solid", "dash", "dot", "dashdot")
 
 
 def plain(text: object, limit: int = 40) -> str:
@@ -38,7 +34,7 @@ def plain(text: object, limit: int = 40) -> str:
 
 def counts_over_time(frame: pl.DataFrame, axis: str, what: str) -> go.Figure:
     """Return the number of events per bin over time as a filled step curve (`aggregates.counts_over_time`)."""
-    figure = _figure(xaxis={"title": axis}, yaxis={"title": what, "rangemode": "tozero"}, hovermode="x")
+    figure = blank(xaxis={"title": axis}, yaxis={"title": what, "rangemode": "tozero"}, hovermode="x")
     # The last edge closes the last step; without it a single bin would be a point.
     x, y = frame["from"].to_list(), frame["count"].to_list()
     figure.add_scatter(
@@ -56,7 +52,7 @@ def weekly_rate(frame: pl.DataFrame, what: str) -> go.Figure:
     """Return the rate by hour and those weekdays the trace covers as a heat map (`aggregates.weekly_rate`)."""
     days = frame["weekday"].unique().sort().to_list()
     cells = {(row["weekday"], row["hour"]): row["per_hour"] for row in frame.to_dicts()}
-    figure = _figure(
+    figure = blank(
         height=110 + 28 * len(days),
         xaxis={"title": "hour of the day", "dtick": 2, "showgrid": False, "zeroline": False},
         yaxis={"autorange": "reversed", "showgrid": False, "type": "category"},
@@ -81,9 +77,8 @@ def distribution(frame: pl.DataFrame, quantiles: Mapping[str, float], what: str,
     Zeros have no place on a log axis: the curve begins at their share.
     """
     positive = frame.filter(pl.col("value") > 0)
-    ticks = {s: text for s, text in _DURATION_TICKS.items() if _near(s, positive["value"])}
-    figure = _figure(
-        xaxis={"title": what, "type": "log", "tickvals": list(ticks), "ticktext": list(ticks.values())},
+    figure = blank(
+        xaxis=duration_axis(what, positive["value"]),
         yaxis={"title": f"share of {of}", "range": [0, 1.04], "tickformat": ".0%"},
         colorway=ONE_COLOUR,
     )
@@ -113,7 +108,7 @@ def distribution(frame: pl.DataFrame, quantiles: Mapping[str, float], what: str,
 
 def shares_by_class(frame: pl.DataFrame, axis: str) -> go.Figure:
     """Return shares of tasks and of GPU-hours by class as bars (`aggregates.gpu_request_classes`)."""
-    figure = _figure(
+    figure = blank(
         xaxis={"title": axis, "type": "category", "tickangle": 0},
         yaxis={"title": "share", "tickformat": ".0%", "rangemode": "tozero"},
         bargap=0.25,
@@ -132,7 +127,7 @@ def shares_by_class(frame: pl.DataFrame, axis: str) -> go.Figure:
 
 def concentration(frame: pl.DataFrame, who: str) -> go.Figure:
     """Return the share of tasks and GPU-hours of the largest owners as curves (`aggregates.concentration`)."""
-    figure = _figure(
+    figure = blank(
         xaxis={"title": f"share of {who}, largest first", "tickformat": ".0%", "range": [0, 1]},
         yaxis={"title": "share of the total", "tickformat": ".0%", "range": [0, 1.02]},
         showlegend=True,
@@ -152,7 +147,7 @@ def concentration(frame: pl.DataFrame, who: str) -> go.Figure:
 
 def gpus_by_model(frame: pl.DataFrame) -> go.Figure:
     """Return the number of GPUs of each model as horizontal bars (`aggregates.gpus_by_model`)."""
-    figure = _figure(
+    figure = blank(
         height=90 + 32 * frame.height,
         xaxis={"title": "GPUs", "rangemode": "tozero"},
         yaxis={"type": "category", "autorange": "reversed"},
@@ -172,7 +167,7 @@ def gpus_by_model(frame: pl.DataFrame) -> go.Figure:
 
 def load_over_time(frame: pl.DataFrame, axis: str, labels: Sequence[str]) -> go.Figure:
     """Return offered load over time, one curve per label (`at`, `label`, `load`), with a line at capacity."""
-    figure = _figure(
+    figure = blank(
         xaxis={"title": axis},
         yaxis={"title": "offered load / capacity", "tickformat": ".0%", "rangemode": "tozero"},
         showlegend=len(labels) > 1,
@@ -185,7 +180,7 @@ def load_over_time(frame: pl.DataFrame, axis: str, labels: Sequence[str]) -> go.
             y=part["load"].to_list(),
             name=plain(label),
             mode="lines",
-            line={"width": 1.8, "dash": _DASHES[i % len(_DASHES)]},
+            line={"width": 1.8, "dash": DASHES[i % len(DASHES)]},
             hovertemplate="%{y:.1%}",
         )
     figure.add_hline(y=1, annotation_text="capacity", annotation_position="top right")
@@ -195,7 +190,7 @@ def load_over_time(frame: pl.DataFrame, axis: str, labels: Sequence[str]) -> go.
 def fidelity(frame: pl.DataFrame) -> go.Figure:
     """Return how generated quantiles compare with the original's (`marginal`, `statistic`, `ratio`), 1 = the same."""
     marginals = frame["marginal"].unique(maintain_order=True).to_list()
-    figure = _figure(
+    figure = blank(
         height=110 + 30 * len(marginals),
         xaxis={"title": "generated / original", "type": "log", "tickformat": ".3~g", "nticks": 8},
         yaxis={"type": "category", "autorange": "reversed"},
@@ -224,7 +219,7 @@ def small_multiples(frame: pl.DataFrame, axis: str) -> go.Figure:
     figure = make_subplots(
         rows, columns, subplot_titles=[plain(m, 34) for m in metrics], vertical_spacing=0.34 / max(rows, 1)
     )
-    figure.update_layout(_layout(height=60 + 190 * rows, colorway=ONE_COLOUR))
+    figure.update_layout(layout_of(height=60 + 190 * rows, colorway=ONE_COLOUR))
     for i, metric in enumerate(metrics):
         part = frame.filter(pl.col("metric") == metric)
         figure.add_scatter(
@@ -246,7 +241,7 @@ def small_multiples(frame: pl.DataFrame, axis: str) -> go.Figure:
 def token_classes(frame: pl.DataFrame) -> go.Figure:
     """Return the number of requests by tokens in and out as bars (`aggregates.token_classes`)."""
     order = frame["tokens"].unique(maintain_order=True).to_list()
-    figure = _figure(
+    figure = blank(
         xaxis={"title": "tokens per request", "type": "category", "categoryarray": order},
         yaxis={"title": "requests", "rangemode": "tozero"},
         showlegend=True,
@@ -262,11 +257,13 @@ def token_classes(frame: pl.DataFrame) -> go.Figure:
     return figure
 
 
-def _figure(**layout: Any) -> go.Figure:
-    return go.Figure(layout=_layout(**layout))
+def blank(**layout: Any) -> go.Figure:
+    """Return an empty figure of the report's height and margins."""
+    return go.Figure(layout=layout_of(**layout))
 
 
-def _layout(**layout: Any) -> dict[str, Any]:
+def layout_of(**layout: Any) -> dict[str, Any]:
+    """Return the layout every figure starts from."""
     return {
         "template": template(LIGHT),
         "height": HEIGHT,
@@ -275,11 +272,6 @@ def _layout(**layout: Any) -> dict[str, Any]:
         "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
         **layout,
     }
-
-
-def _near(tick: float, values: pl.Series) -> bool:
-    """Return whether a tick lies within the values, or just outside."""
-    return bool(values.len() and values.min() / 12 <= tick <= values.max() * 12)  # type: ignore[operator]
 
 
 def _log_range(values: pl.Series, room: float) -> list[float]:

@@ -19,12 +19,14 @@ import polars as pl
 from plotly.offline import get_plotlyjs
 
 from gputwin import __version__
+from gputwin.analysis.topic import Remark
 from gputwin.core.errors import shorten
 from gputwin.report.page import (
     Bullets,
     Card,
     Cards,
     FigurePart,
+    Findings,
     Kind,
     Part,
     Prose,
@@ -107,10 +109,17 @@ def _part(part: Part) -> str:
             return f'<dl class="cards">\n{"".join(_card(card) for card in cards)}</dl>\n'
         case Bullets(items):
             return f"<ul>\n{''.join(f'<li>{_text(item)}</li>' for item in items)}\n</ul>\n"
+        case Findings(remarks, title):
+            return _findings(remarks, title)
         case TablePart():
             return _table(part)
         case FigurePart():
             return _figure(part)
+
+
+def _findings(remarks: tuple[Remark, ...], title: str) -> str:
+    items = "".join(f'<li class="{"warning" if r.is_warning else "plain"}">{_text(r.text)}</li>\n' for r in remarks)
+    return f'<div class="findings"><h3>{_text(title)}</h3>\n<ul>\n{items}</ul></div>\n'
 
 
 def _card(card: Card) -> str:

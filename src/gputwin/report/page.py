@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gputwin.analysis.topic import Remark
+
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
@@ -96,7 +98,15 @@ class Bullets:
     items: tuple[str, ...]
 
 
-Part = Prose | Statement | Cards | TablePart | FigurePart | Bullets
+@dataclass(frozen=True)
+class Findings:
+    """What a section's numbers say: sentences, the warnings among them marked."""
+
+    remarks: tuple[Remark, ...]
+    title: str = "What this shows"
+
+
+Part = Prose | Statement | Cards | TablePart | FigurePart | Bullets | Findings
 
 
 @dataclass(frozen=True)

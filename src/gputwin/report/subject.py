@@ -7,6 +7,7 @@ from urllib.parse import parse_qs
 
 import polars as pl
 
+from gputwin.analysis import Analysis, analyze
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.load import LoadCheck
@@ -23,6 +24,7 @@ class Subject:
     description: Description
     timeline: Timeline
     title: str
+    analysis: Analysis
     check: LoadCheck | None = None
     cluster: Cluster | None = None
     fidelity: pl.DataFrame | None = None
@@ -38,6 +40,7 @@ class Subject:
         fidelity: pl.DataFrame | None = None,
         title: str | None = None,
         generated_from: str | None = None,
+        analysis: Analysis | None = None,
     ) -> Subject:
         """Return the subject with everything described; a generated trace is recognised by its source."""
         source = trace.meta.source
@@ -47,6 +50,7 @@ class Subject:
             describe(trace),
             Timeline.of(trace),
             title[:1].upper() + title[1:],
+            analyze(trace) if analysis is None else analysis,
             check,
             cluster,
             fidelity,

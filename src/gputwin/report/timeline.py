@@ -7,43 +7,15 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from gputwin.core.units import DAY, HOUR, MINUTE, WEEK, format_duration
+from gputwin.analysis.bins import MOST_BINS, Bins
+from gputwin.core.units import DAY, HOUR, MINUTE, format_duration
 from gputwin.traces.dataset import Trace
 from gputwin.traces.describe import time_bounds
 from gputwin.traces.reader import Clock
 
-MOST_BINS = 250
-_WIDTHS = (
-    *(0.001, 0.01, 0.1, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
-    *(MINUTE * n for n in (1, 2, 5, 10, 15, 30)),
-    *(HOUR * n for n in (1, 2, 3, 6, 12)),
-    *(DAY, 2 * DAY, WEEK),
-)
 _UNITS = (("seconds", 1.0, 3 * MINUTE), ("minutes", MINUTE, 3 * HOUR), ("hours", HOUR, 3 * DAY))
 _LAST_DATE = 253_370_764_800.0
 """Unix seconds of 9999-01-01, after which dates cannot be written with four digits."""
-
-
-@dataclass(frozen=True)
-class Bins:
-    """Equal intervals of time: `start` s, `width` s each, `count` of them."""
-
-    start: float
-    width: float
-    count: int
-
-    def number(self, time: pl.Expr) -> pl.Expr:
-        """Return the number of the bin a time falls into."""
-        return ((time - self.start) / self.width).floor().cast(pl.Int64).clip(0, self.count - 1)
-
-    def frame(self) -> pl.DataFrame:
-        """Return one row per bin: `bin`, `begin` and `end` in s."""
-        number = pl.int_range(self.count, dtype=pl.Int64)
-        return pl.select(
-            number.alias("bin"),
-            (self.start + number * self.width).alias("begin"),
-            (self.start + (number + 1) * self.width).alias("end"),
-        )
 
 
 @dataclass(frozen=True)
@@ -114,12 +86,7 @@ class Timeline:
 
     def bins(self, first: float, last: float, most: int = MOST_BINS) -> Bins:
         """Return at most `most` bins of a round width that cover [first, last], on round local times."""
-        width = next((w for w in _WIDTHS if (last - first) / w <= most - 1), None)
-        if width is None:
-            width = WEEK * 2.0 ** math.ceil(math.log2((last - first) / WEEK / (most - 1)))
-        zero = self._local_zero()
-        start = math.floor((first - zero) / width) * width + zero
-        return Bins(start, width, max(math.floor((last - start) / width) + 1, 1))
+        return Bins.covering(first, last, most, self._local_zero())
 
     def _local_zero(self) -> float:
         """Return a trace time, s, at which a local week begins; the trace's first time where there is no local time."""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
+from gputwin.analysis import Analysis
 from gputwin.core.errors import UserError
 from gputwin.report.html import render
 from gputwin.report.page import Section
@@ -28,18 +29,26 @@ def write_report(
     fidelity: pl.DataFrame | None = None,
     title: str | None = None,
     generated_from: str | None = None,
+    analysis: Analysis | None = None,
     extra: Sequence[Section] = (),
 ) -> Path:
     """Write the trace's report to `path`, all or nothing, and return the path.
 
     `check` is the load check against `cluster` (the trace's own nodes where none is given), `generated_from` the
-    `synthetic:…` name of a trace that was read back from generated files. `extra` sections follow the report's own.
+    `synthetic:…` name of a trace that was read back from generated files, `analysis` the trace's where it was made
+    before. `extra` sections follow the report's own.
     The same trace gives the same bytes.
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"'{path}' would not open as a report; name a file that ends in .html")
     subject = Subject.of(
-        trace, check=check, cluster=cluster, fidelity=fidelity, title=title, generated_from=generated_from
+        trace,
+        check=check,
+        cluster=cluster,
+        fidelity=fidelity,
+        title=title,
+        generated_from=generated_from,
+        analysis=analysis,
     )
     page = render(subject.title, sections_of(subject, extra))
     with atomic_file(path) as fresh:

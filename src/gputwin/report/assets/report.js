@@ -30,8 +30,8 @@
       return Promise.all([...document.querySelectorAll("[data-figure]")].map((place) => {
         const { data, layout } = structuredClone(report.figures[place.dataset.figure]);
         layout.template = report.themes[name];
-        // A figure of one colour takes the theme's first.
-        if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, 1);
+        // A figure of few colours takes the theme's first ones.
+        if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
         if (width) layout.width = width;
         const image = { filename: place.dataset.figure, scale: 2 };
         return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });

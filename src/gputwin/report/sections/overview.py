@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.analysis import Remark
 from gputwin.core.units import format_count, format_duration
 from gputwin.report.aggregates import GPU_HOURS, known_sum
-from gputwin.report.page import Card, Cards, Kind, Part, Prose, Section, TablePart
+from gputwin.report.page import Card, Cards, Findings, Kind, Part, Prose, Section, TablePart
 from gputwin.report.subject import Subject
 from gputwin.traces.reader import Clock
 from gputwin.traces.schema import TABLES
 
+_MOST_FINDINGS = 10
+
 
 def overview(subject: Subject) -> Section:
     """Return the overview."""
-    parts: list[Part] = [Cards(_cards(subject)), Prose(_what(subject)), Prose(_clock(subject)), _tables(subject)]
+    parts: list[Part] = [Cards(_cards(subject)), Prose(_what(subject)), Prose(_clock(subject))]
+    if main := _main_findings(subject):
+        parts.append(Findings(main, "Main findings"))
+    parts.append(_tables(subject))
     if subject.description.status:
         parts.append(_status(subject))
     notes = (
@@ -46,6 +52,19 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
                 Card(label, format_duration(spread["p50"]), f"95th percentile {format_duration(spread['p95'])}")
             )
     return tuple(cards)
+
+
+def _main_findings(subject: Subject) -> tuple[Remark, ...]:
+    """Return the first sentence of each topic and its first warning, in the report's order, ten at most."""
+    chosen: list[Remark] = []
+    for topic in subject.analysis.topics:
+        firsts = [next((r for r in topic.remarks if r.is_warning is w), None) for w in (False, True)]
+        chosen += [r for r in topic.remarks if r in firsts]
+    if len(chosen) > _MOST_FINDINGS:
+        # Warnings go first where not all find room, in their order.
+        ranked = sorted(range(len(chosen)), key=lambda i: (not chosen[i].is_warning, i))[:_MOST_FINDINGS]
+        chosen = [chosen[i] for i in sorted(ranked)]
+    return tuple(chosen)
 
 
 def _gpu_hours(subject: Subject) -> float:

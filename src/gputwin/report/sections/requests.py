@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.analysis.bins import MOST_BINS
 from gputwin.report import aggregates, figures
 from gputwin.report.page import FigurePart, Part, Section
-from gputwin.report.sections.workload import arrivals_caption, duration_parts, known_times
+from gputwin.report.sections.durations import duration_parts
+from gputwin.report.sections.workload import arrivals_caption, known_times
 from gputwin.report.subject import Subject
-from gputwin.report.timeline import MOST_BINS
 
 
 def requests(subject: Subject) -> Section | None:

@@ -1,43 +1,49 @@
-"""What was asked of the cluster: arrivals, waits, runtimes, GPUs per task, and who asked."""
+"""What was asked of the cluster: arrivals, patterns, burstiness, GPUs and instances per task, and who asked."""
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
-from gputwin.core.units import format_count, format_duration
-from gputwin.report import aggregates, figures
-from gputwin.report.page import FigurePart, Kind, Part, Prose, Section, TablePart
+from gputwin.analysis.bins import MOST_BINS
+from gputwin.analysis.dimensions import BY_NAME
+from gputwin.analysis.topic import Topic
+from gputwin.report import aggregates, charts, figures
+from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
+from gputwin.report.sections.owners import owner_parts
 from gputwin.report.subject import Subject
-from gputwin.report.timeline import MOST_BINS, width_words
-from gputwin.traces.measures import ARRIVAL, RUNTIME, WAIT
+from gputwin.report.timeline import width_words
+from gputwin.traces.measures import ARRIVAL
 
-_LARGEST = 10
-_TOP_SHARE = 0.05
-_DEFINITIONS = (
-    "Arrival is the submit time, or the start time where the source tells no submit time.",
-    "Wait is the time from submit to start, known only where both are. Runtime is the time a task ran; tasks alive at "
-    "the end of the trace have none, so runtimes are biased short.",
-    "GPUs asked for are those of the whole gang: instances × devices × share of each device. GPU-hours are GPUs asked "
-    "for × runtime.",
+_MOST_GROUPS = 12
+_BOX = {"p05": 0.05, "p25": 0.25, "p50": 0.5, "p75": 0.75, "p95": 0.95}
+_COMPOSED = ("job_class", "workload", "gpu_model", "role", "qos")
+_NOTES = (
+    "GPUs asked for are those of the whole gang: instances × devices × share of each device.",
+    f"Arrivals are counted in equal bins, at most {MOST_BINS}; the first and the last may be partly outside the trace. The "
+    "heat map divides the arrivals of each weekday and hour by the hours of that kind between the first and "
+    "the last arrival.",
+    "Hourly patterns count what arrives in each local hour of the trace; hours without arrivals are left out of boxes.",
 )
 
 
 def workload(subject: Subject) -> Section | None:
     """Return the workload section; None for a trace without tasks."""
-    if not subject.description.tasks:
+    topic = subject.analysis.topic("workload")
+    if topic is None:
         return None
-    parts = [*_arrivals(subject), *_durations(subject), *_gpus(subject), *_owners(subject)]
-    notes = (
-        *_DEFINITIONS,
-        f"Arrivals are counted in equal bins, at most {MOST_BINS}; the first and the last may be partly "
-        "outside the trace. The heat map divides the arrivals of each weekday and hour by the hours of that kind "
-        "between the first and the last arrival.",
-        f"Distribution functions are drawn through at most {aggregates.MOST_POINTS} points, each exact, finer in the "
-        "tail. Zeros have no place on a log axis: a curve begins at their share.",
-    )
-    return Section("workload", "Workload", tuple(parts), notes) if parts else None
+    parts = [
+        *_arrivals(subject),
+        *_patterns(topic),
+        *_burstiness(topic),
+        *_gpus(topic),
+        *_gangs(topic),
+        *_composition(topic),
+        *_recurrence(topic),
+        *owner_parts(topic),
+    ]
+    if topic.remarks:
+        parts.append(Findings(topic.remarks))
+    return Section("workload", "Workload", tuple(parts), (*topic.notes, *_NOTES)) if parts else None
 
 
 def known_times(frame: pl.LazyFrame, time: pl.Expr) -> pl.Series:
@@ -89,39 +95,65 @@ def _week_caption(week: pl.DataFrame, subject: Subject) -> str:
     return f"{text} {missing} of 168 hours of the week lie outside the trace." if missing else text
 
 
-def _durations(subject: Subject) -> list[Part]:
-    parts: list[Part] = []
-    for id_, title, what, expression in (
-        ("runtime", "Runtime", "runtime", RUNTIME),
-        ("wait", "Wait", "wait", WAIT),
-    ):
-        values = subject.trace.scan("tasks").select(expression.alias("value")).collect()["value"].drop_nulls()
-        parts += duration_parts(id_, title, what, "tasks", values)
+def _patterns(topic: Topic) -> list[Part]:
+    """Return submissions by hour of day as boxes, and what is asked for by hour of the week and of the day."""
+    hourly = topic.table("hourly")
+    if hourly is None or hourly.select("week", "weekday").unique().height < 3:
+        return []
+    by_hour = hourly.group_by("hour").agg(
+        *(pl.col("tasks").quantile(q, "linear").alias(name) for name, q in _BOX.items())
+    )
+    by_hour = by_hour.sort("hour")
+    days = hourly.select("week", "weekday").unique().height
+    caption = (
+        f"Tasks that arrive in each local hour, over {days} days: the box holds the middle half, whiskers 5 to 95 %."
+    )
+    figure = charts.boxes(by_hour, "hour", "hour of the day", "tasks per hour")
+    parts: list[Part] = [FigurePart("hours", "Arrivals by hour of the day", figure, caption, by_hour)]
+    asked = {"gpus": "GPUs", "cores": "CPU cores", "gib": "memory, GiB"}
+    asked = {c: name for c, name in asked.items() if hourly[c].sum() > 0}
+    if asked:
+        of_day = hourly.group_by("hour").agg(pl.col(list(asked)).sum() / days).sort("hour")
+        weeks = hourly["week"].n_unique()
+        hour_of_week = ((pl.col("weekday") - 1) * 24 + pl.col("hour")).alias("hour_of_week")
+        of_week = hourly.group_by(hour_of_week).agg(pl.col(list(asked)).sum() / weeks).sort("hour_of_week")
+        figure = charts.panels(of_week, "hour_of_week", asked, "hour of the week, from Monday", tick=24)
+        caption = f"What arriving tasks ask for in each hour of the week, mean of {weeks} weeks."
+        parts.append(FigurePart("week-requests", "Requests over the week", figure, caption, of_week))
+        figure = charts.panels(of_day, "hour", asked, "hour of the day", tick=6)
+        caption = f"What arriving tasks ask for in each hour of the day, mean of {days} days."
+        parts.append(FigurePart("hour-requests", "Requests over the day", figure, caption, of_day))
     return parts
 
 
-def duration_parts(id_: str, title: str, what: str, of: str, values: pl.Series) -> list[Part]:
-    """Return the figure of durations' distribution, a sentence where all are zero, nothing where none is known."""
-    values = values.filter(values.is_finite())
-    if values.is_empty():
+def _burstiness(topic: Topic) -> list[Part]:
+    frame = topic.table("burstiness")
+    if frame is None:
         return []
-    frame = aggregates.distribution(values)
-    if not (frame["value"] > 0).any():
-        return [Prose(f"{title}: all {values.len():,} known values are zero.")]
-    quantiles = {f"p{q}": float(values.quantile(q / 100, "linear") or 0.0) for q in (50, 95, 99)}
-    zero = float((values == 0).mean() or 0.0)  # type: ignore[arg-type]
-    caption = (
-        f"{title} of {values.len():,} {of}: mean {format_duration(float(values.mean()))}, "  # type: ignore[arg-type]
-        + ", ".join(f"{name} {format_duration(value)}" for name, value in quantiles.items())
-        + f", longest {format_duration(float(values.max()))}."  # type: ignore[arg-type]
-        + (f" {zero:.1%} are zero." if zero else "")
-    )
-    figure = figures.distribution(frame, quantiles, what, of)
-    return [FigurePart(id_, f"{title} distribution", figure, caption, frame, half=True)]
+    rows = [
+        (
+            r["scale"],
+            f"{r['bins']:,}",
+            *(number(r[c]) for c in ("mean", "dispersion", "peak_over_mean")),
+            f"{r['empty_share']:.1%}",
+            number(r["lag_one"]),
+        )
+        for r in frame.to_dicts()
+    ]
+    names = ("bins", "mean per bin", "variance / mean", "peak / mean", "empty", "lag-1 correlation")
+    kinds = {"bin": Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER)
+    return [
+        TablePart(
+            "How bursty arrivals are, at several scales", kinds, tuple(rows), "A Poisson process has variance / mean 1."
+        )
+    ]
 
 
-def _gpus(subject: Subject) -> list[Part]:
-    frame = aggregates.gpu_request_classes(subject.trace.scan("tasks"))
+def _gpus(topic: Topic) -> list[Part]:
+    composed = topic.table("composition")
+    if composed is None:
+        return []
+    frame = composed.filter(pl.col("dimension") == "gpu_request").drop("dimension").rename({"group": "gpus"})
     if frame.is_empty():
         return []
     most = frame.row(int(frame["tasks"].arg_max() or 0), named=True)
@@ -141,49 +173,71 @@ def _class_words(gpus: str) -> str:
     if gpus.startswith("≤"):
         up_to = int(gpus[1:].replace(",", ""))
         return f"over {up_to // 2:,} and up to {up_to:,} GPUs"
+    if gpus.startswith(">"):
+        return f"over {gpus[1:]} GPUs"
     return {"0": "no GPU", "<1": "a share of one GPU", "1": "one GPU"}[gpus]
 
 
-def _owners(subject: Subject) -> list[Part]:
-    found = aggregates.owners(subject.trace.scan("tasks"))
-    if found is None:
+def _gangs(topic: Topic) -> list[Part]:
+    frame = topic.table("instances_per_task")
+    if frame is None or frame.height < 2:
         return []
-    who, totals = found
-    curve = aggregates.concentration(totals)
-    top = max(math.ceil(_TOP_SHARE * totals.height), 1)
-    caption = (
-        f"The largest {top / totals.height:.1%} of {who}s ({top:,} of {totals.height:,}) submit "
-        f"{totals['task_share'].head(top).sum():.1%} of the tasks"
+    long = pl.concat(
+        [
+            frame.select(
+                pl.lit(name).alias("of"),
+                pl.col("instances").cast(pl.Float64).alias("value"),
+                pl.col(column).alias("share"),
+            )
+            for name, column in (("tasks", "task_share"), ("instances", "instance_share"))
+        ]
     )
-    if "gpu_hour_share" in curve.columns:
-        hours = totals["gpu_hour_share"].sort(descending=True, nulls_last=True).head(top).sum()
-        caption += f"; the same number of {who}s, ranked by GPU-hours, hold {hours:.1%} of the GPU-hours"
-    title = f"How much the largest {who}s account for"
-    figure = figures.concentration(curve, f"{who}s")
-    return [
-        FigurePart("owners", title, figure, caption + ".", curve, half=True),
-        _largest(who, totals),
-    ]
+    single = frame.filter(pl.col("instances") <= 1)
+    gangs = 1 - (float(single["instance_share"][-1]) if single.height else 0.0)
+    caption = (
+        f"Share of tasks, and of the instances they are made of, in gangs up to a size; {gangs:.1%} of "
+        "instances belong to gangs "
+        f"of two or more, and the largest gang has {aggregates.largest(frame['instances']):,.0f}."
+    )
+    figure = charts.curves(long, "of", "instances in the gang", "the total", scale="log")
+    return [FigurePart("instances-per-task", "Instances per task", figure, caption, frame, half=True)]
 
 
-def _largest(who: str, totals: pl.DataFrame) -> TablePart:
-    rows = [
-        (
-            r["owner"],
-            f"{r['tasks']:,}",
-            f"{r['task_share']:.1%}",
-            format_count(r["gpu_hours"]),
-            "–" if r["gpu_hour_share"] is None else f"{r['gpu_hour_share']:.1%}",
-            format_duration(r["median_wait_seconds"]),
+def _composition(topic: Topic) -> list[Part]:
+    composed = topic.table("composition")
+    parts: list[Part] = []
+    if composed is None:
+        return parts
+    for name in _COMPOSED:
+        frame = composed.filter(pl.col("dimension") == name)
+        if frame.height < 2:
+            continue
+        shown = frame.head(_MOST_GROUPS)
+        columns = {"task_share": "tasks"}
+        if shown["gpu_hour_share"].null_count() == 0:
+            columns["gpu_hour_share"] = "GPU-hours"
+        top = frame.sort("tasks", descending=True).row(0, named=True)
+        caption = (
+            f"{frame.height:,} groups; the most frequent is {top['group']} with {top['task_share']:.1%} of the tasks"
         )
-        for r in totals.head(_LARGEST).to_dicts()
-    ]
-    kinds = {
-        who: Kind.CODE,
-        "tasks": Kind.NUMBER,
-        "of all tasks": Kind.NUMBER,
-        "GPU-hours": Kind.NUMBER,
-        "of all GPU-hours": Kind.NUMBER,
-        "median wait": Kind.NUMBER,
-    }
-    return TablePart(f"The {len(rows)} {who}s with most tasks", kinds, tuple(rows))
+        if "gpu_hour_share" in columns:
+            heavy = frame.sort("gpu_hours", descending=True).row(0, named=True)
+            caption += f", the heaviest {heavy['group']} with {heavy['gpu_hour_share']:.1%} of the GPU-hours"
+        title = f"Tasks by {BY_NAME[name].title}"
+        figure = charts.bars(shown, "group", columns, "share", percent=True)
+        parts.append(FigurePart(f"by-{name.replace('_', '-')}", title, figure, f"{caption}.", frame, half=True))
+    return parts
+
+
+def _recurrence(topic: Topic) -> list[Part]:
+    frame = topic.table("recurrence")
+    if frame is None or frame.height < 2:
+        return []
+    figure = charts.bars(
+        frame, "runs", {"task_share": "tasks"}, "share of tasks", percent=True, title="times the group ran"
+    )
+    again = float(frame.filter(pl.col("runs") != "1")["task_share"].sum())
+    caption = (
+        f"{frame['groups'].sum():,} groups of alike tasks; {again:.1%} of tasks belong to one that ran more than once."
+    )
+    return [FigurePart("recurrence", "How often the same work comes again", figure, caption, frame, half=True)]

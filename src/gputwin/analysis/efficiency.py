@@ -1,0 +1,188 @@
+"""Asked for against used: what sits idle inside requests, what is overrun, and what could be reclaimed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals as nw
+import polars as pl
+
+from gputwin.analysis.frames import Frame, aggregate, collect, lazy
+from gputwin.analysis.provisioning import request_over_limit
+from gputwin.analysis.tasks import TaskFacts, gpu_milli_of_instance, runtime
+from gputwin.analysis.topic import Remark, Topic
+from gputwin.analysis.words import share
+from gputwin.core.units import HOUR
+
+USED = {"CPU": "cpu_milli", "GPU": "gpu_milli", "memory": "memory_mib"}
+PER_UNIT = {"CPU": (1000, "core"), "GPU": (1000, "GPU"), "memory": (1024, "GiB")}
+CURVE = tuple(i / 100 for i in range(101))
+"""The probabilities at which distributions of requests and use are drawn."""
+_NOTES = (
+    "Use is the mean over an instance's life as its sensors tell it, request what one instance asked for. A row counts "
+    "where both are known and the request is above zero.",
+    "Reclaimable is what lies between use and request where use is lower, over the sum of requests; by time, each "
+    "instance counts for as long as its task ran. A mean hides peaks: not all of it can be taken without harm.",
+    "Request over limit: the mean of ratios weighs each instance alike, the ratio of sums by size.",
+)
+
+
+def request_and_use(tasks: Any, usage: Any, nodes: Any) -> Frame:
+    """Return one row per instance with sensors: request and use of each resource, role, model, runtime s, capacity."""
+    rows = lazy(usage).filter(nw.col("scope").cast(nw.String) == "instance")
+    rows = rows.filter(~nw.col("job_id").is_null())
+    rows = rows.select("job_id", "role", "node_id", **{f"used_{c}": nw.col(c) for c in USED.values()})
+    asked = lazy(tasks).select(
+        "job_id",
+        "role",
+        cpu_milli=nw.col("cpu_milli"),
+        memory_mib=nw.col("memory_mib"),
+        gpu_milli=gpu_milli_of_instance(),
+        runtime=runtime(),
+        gpu_model=nw.col("gpu_model"),
+    )
+    capacity = lazy(nodes).select(
+        "node_id",
+        cap_cpu_milli=nw.col("cpu_milli"),
+        cap_memory_mib=nw.col("memory_mib"),
+        cap_gpu_milli=nw.col("gpu_count").cast(nw.Int64) * 1000,
+    )
+    return rows.join(asked, on=["job_id", "role"], how="inner").join(capacity, on="node_id", how="left")
+
+
+def use_by(frame: Frame, by: tuple[str, ...] = ()) -> pl.DataFrame:
+    """Return request against use per resource and group.
+
+    `count`, mean `request` and `use` (cores, GPUs, GiB), `use_over_request` (of sums), `over_share` (asked for more
+    than used: over-provisioned), `under_share` (used more), `reclaimable_share` of requests, and `reclaimable_hours`
+    (core-, GPU-, GiB-hours).
+    """
+    parts = []
+    for resource, column in USED.items():
+        size, _ = PER_UNIT[resource]
+        request, use = nw.col(column), nw.col(f"used_{column}")
+        known = frame.filter((request > 0) & ~use.is_null())
+        known = known.with_columns(_over=(request > use).cast(nw.Float64), _under=(use > request).cast(nw.Float64))
+        known = known.with_columns(_idle=(request - use) * nw.col("_over"))
+        known = known.with_columns(_idle_time=nw.col("_idle") * nw.col("runtime"))
+        found = aggregate(
+            known,
+            by,
+            nw.len().alias("count"),
+            (request.cast(nw.Float64) / size).mean().alias("request"),
+            (use / size).mean().alias("use"),
+            nw.col("_over").mean().alias("over_share"),
+            nw.col("_under").mean().alias("under_share"),
+            (nw.col("_idle") / size).sum().alias("_idle"),
+            (nw.col("_idle_time") / size / HOUR).sum().alias("reclaimable_hours"),
+        ).filter(pl.col("count") > 0)
+        if found.is_empty():
+            continue
+        asked = pl.col("request") * pl.col("count")
+        found = found.with_columns(
+            (pl.col("use") / pl.col("request")).alias("use_over_request"),
+            (pl.col("_idle") / asked).alias("reclaimable_share"),
+        ).drop("_idle")
+        parts.append(found.select(pl.lit(resource).alias("resource"), pl.all()))
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def use_curves(frame: Frame) -> pl.DataFrame:
+    """Return quantiles of request, use and (request − use) over the machine's capacity, per resource.
+
+    `resource`, `share` (probability), `request`, `use` (cores, GPUs, GiB), `idle_over_capacity`.
+    """
+    parts = []
+    for resource, column in USED.items():
+        size, _ = PER_UNIT[resource]
+        request, use = nw.col(column), nw.col(f"used_{column}")
+        known = frame.filter((request > 0) & ~use.is_null())
+        known = known.select(
+            request=request.cast(nw.Float64) / size,
+            use=use / size,
+            idle_over_capacity=nw.when(nw.col(f"cap_{column}") > 0).then((request - use) / nw.col(f"cap_{column}")),
+        )
+        # One sort in memory is cheaper than a hundred quantiles of a query.
+        sorted_ = collect(known)
+        if sorted_.is_empty():
+            continue
+        columns = {
+            name: [values.quantile(q, "linear") for q in CURVE]
+            for name in sorted_.columns
+            for values in [sorted_[name].drop_nulls().sort()]
+        }
+        parts.append(pl.DataFrame({"resource": [resource] * len(CURVE), "share": CURVE, **columns}))
+    schema = {"idle_over_capacity": pl.Float64}
+    return pl.concat([p.cast(schema) for p in parts]) if parts else pl.DataFrame()  # type: ignore[arg-type]
+
+
+def efficiency(tasks: Frame, facts: TaskFacts, used: Frame | None) -> Topic | None:
+    """Return requests against limits and against use; None where neither limits nor use are known."""
+    tables = {"limits": request_over_limit(tasks, facts)}
+    if facts.knows("role") and not tables["limits"].is_empty():
+        by_role = request_over_limit(tasks, facts, ["role"])
+        if by_role["role"].n_unique() > 1:
+            tables["limits_by_role"] = by_role
+    if used is not None:
+        tables["use"] = use_by(used)
+        for name, column in (("use_by_role", "role"), ("use_by_gpu_model", "gpu_model")):
+            found = use_by(used.filter(~nw.col(column).is_null()), (column,))
+            if not found.is_empty() and found[column].n_unique() > 1:
+                tables[name] = found
+        tables["use_curves"] = use_curves(used)
+    tables = {name: table for name, table in tables.items() if not table.is_empty()}
+    if not tables:
+        return None
+    return Topic("efficiency", "Resource efficiency", tables, (*_use_remarks(tables), *_limit_remarks(tables)), _NOTES)
+
+
+def _limit_remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
+    if "limits" not in tables:
+        return ()
+    limits = tables["limits"]
+    exact = limits.filter((pl.col("below_share") == 0) & (pl.col("above_share") == 0))["resource"].to_list()
+    remarks = []
+    if exact:
+        text = (
+            f"{_list(exact)} are asked for exactly up to the limit"
+            if len(exact) > 1
+            else f"{exact[0]} is asked for exactly up to the limit"
+        )
+        remarks.append(
+            Remark(f"{text}: there the limit leaves no room to burst, and the ratio says nothing about efficiency.")
+        )
+    for r in limits.filter(~pl.col("resource").is_in(exact)).to_dicts():
+        remarks.append(
+            Remark(
+                f"{r['resource'][:1].upper()}{r['resource'][1:]} requests are {share(r['mean_of_ratios'])} of the limit as "
+                f"a mean of ratios and {share(r['ratio_of_sums'])} as a ratio of sums; {share(r['below_share'])} of "
+                "instances ask for less than their limit."
+            )
+        )
+    return tuple(remarks)
+
+
+def _use_remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
+    if "use" not in tables:
+        return ()
+    rows = {r["resource"]: r for r in tables["use"].to_dicts()}
+    over = ", ".join(f"{name} {share(r['over_share'])}" for name, r in rows.items())
+    remarks = [Remark(f"Share of instances that ask for more than they use on average: {over}.")]
+    most = max(rows.values(), key=lambda r: r["reclaimable_share"])
+    unit = PER_UNIT[most["resource"]][1]
+    remarks.append(
+        Remark(
+            f"Most is idle in {most['resource']} requests: instances use {share(most['use_over_request'])} of what they ask "
+            f"for, and {share(most['reclaimable_share'])} of the requests ({most['reclaimable_hours']:,.0f} {unit}-hours "
+            "over their runtimes) lie above use. Means hide peaks, so this is an upper bound of what can be reclaimed."
+        )
+    )
+    under = [r for r in rows.values() if r["under_share"] > 0.1]
+    if under:
+        words = ", ".join(f"{r['resource']} {share(r['under_share'])}" for r in under)
+        remarks.append(Remark(f"Not a few use more than they asked for ({words}): their neighbours pay for it.", True))
+    return tuple(remarks)
+
+
+def _list(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} and {words[-1]}"

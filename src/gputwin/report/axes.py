@@ -1,0 +1,36 @@
+"""Axes of durations: logarithmic, marked in seconds, minutes, hours and days."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from gputwin.core.units import DAY, HOUR, MINUTE, WEEK
+
+_DURATION_TICKS = {
+    **{s: f"{s:g} s" for s in (0.001, 0.01, 0.1, 1, 10)},
+    **{n * MINUTE: f"{n} min" for n in (1, 10)},
+    **{HOUR: "1 h", 6 * HOUR: "6 h", DAY: "1 d", WEEK: "1 w", 30 * DAY: "30 d", 365 * DAY: "1 y"},
+}
+
+_FINE_TICKS = {
+    **{s: f"{s:g} s" for s in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40)},
+    **{n * MINUTE: f"{n} min" for n in (1, 2, 5, 10, 20, 40)},
+    **{n * HOUR: f"{n} h" for n in (1, 2, 4, 8)},
+    **{n * DAY: f"{n} d" for n in (1, 2, 4, 7, 14, 30, 60, 120, 365)},
+}
+_NARROW = 60.0
+"""Where the largest is less than this many times the smallest, finer marks are needed."""
+
+
+def duration_axis(title: str, values: pl.Series) -> dict[str, Any]:
+    """Return a log axis for positive durations in s, marked in seconds, minutes, hours and days."""
+    is_narrow = values.len() and float(values.max()) / float(values.min()) < _NARROW  # type: ignore[arg-type]
+    ticks = {s: text for s, text in (_FINE_TICKS if is_narrow else _DURATION_TICKS).items() if _near(s, values)}
+    return {"title": title, "type": "log", "tickvals": list(ticks), "ticktext": list(ticks.values())}
+
+
+def _near(tick: float, values: pl.Series) -> bool:
+    """Return whether a tick lies within the values, or just outside."""
+    return bool(values.len() and values.min() / 12 <= tick <= values.max() * 12)  # type: ignore[operator]

@@ -1,0 +1,91 @@
+"""One analysis, three engines: Polars, DuckDB and a Spark cluster give the same frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from gputwin.analysis.clock import LocalClock
+from gputwin.analysis.cluster import cluster
+from gputwin.analysis.delays import delays, runtimes, spread_by
+from gputwin.analysis.dimensions import Dimension, dimensions_of
+from gputwin.analysis.efficiency import efficiency
+from gputwin.analysis.frames import Frame
+from gputwin.analysis.placement import placement
+from gputwin.analysis.survival import survival_table
+from gputwin.analysis.tasks import TaskFacts, prepare, task_facts
+from gputwin.analysis.workload import workload
+from gputwin.traces.dataset import Trace
+from gputwin.traces.locate import open_trace
+
+Found = dict[str, pl.DataFrame]
+
+
+@pytest.fixture(scope="module")
+def trace(tmp_path_factory: pytest.TempPathFactory) -> Trace:
+    path = tmp_path_factory.mktemp("engines") / "trace"
+    return open_trace("synthetic:pai2020?jobs=3000&seed=2").save(path)
+
+
+def ready(trace: Trace, tasks: Any) -> tuple[Frame, TaskFacts, dict[str, Dimension]]:
+    facts = task_facts(tasks)
+    clock = LocalClock.of(trace.meta, facts.first_arrival, facts.last_arrival)
+    return prepare(tasks, facts, clock), facts, {d.name: d for d in dimensions_of(facts, clock)}
+
+
+def spreads(trace: Trace, tasks: Any) -> Found:
+    """Return waits by role, class and local hour with their intervals, and censored runtimes by GPU model."""
+    frame, facts, by = ready(trace, tasks)
+    return {
+        "facts": pl.DataFrame([vars(facts) | {"known": str(facts.known)}]),
+        "waits": spread_by(frame, "wait", [by["gpu_request"], by["hour"]]),
+        "runtimes": survival_table(frame, ["gpu_model"]),
+    }
+
+
+def topics(trace: Trace, tasks: Any) -> Found:
+    """Return every table of the topics on tasks."""
+    frame, facts, by = ready(trace, tasks)
+    every = list(by.values())
+    found = [
+        delays(frame, facts, every),
+        runtimes(frame, facts, every),
+        placement(frame, facts, every),
+        workload(frame, facts, every),
+        efficiency(frame, facts, None),
+        cluster(frame, facts, trace.nodes),
+    ]
+    return {f"{t.name}.{name}": table for t in found if t is not None for name, table in t.tables.items()}
+
+
+def same(found: Found, expected: Found) -> None:
+    assert found.keys() == expected.keys()
+    for name, frame in expected.items():
+        assert frame.height
+        # Sums of floats depend on the order of rows, in the last digits; nothing else may differ.
+        assert_frame_equal(found[name], frame, check_exact=False, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def parquet(trace: Trace) -> str:
+    assert trace.path is not None
+    return str(Path(trace.path) / "tasks.parquet")
+
+
+@pytest.mark.parametrize("analyse", [spreads, topics])
+def test_duckdb(trace: Trace, analyse: Callable[[Trace, Any], Found]) -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as connection:
+        found = analyse(trace, connection.read_parquet(parquet(trace)))
+    same(found, analyse(trace, trace.scan("tasks")))
+
+
+def test_spark_on_two_executors(spark: Any, trace: Trace) -> None:
+    found = spreads(trace, spark.read.parquet(parquet(trace)).repartition(4))
+    same(found, spreads(trace, trace.scan("tasks")))
+    # The driver stands in the list as well.
+    assert len(list(spark.sparkContext._jsc.sc().statusTracker().getExecutorInfos())) == 3
