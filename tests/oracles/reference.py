@@ -172,15 +172,20 @@ class Fleet:
     def __init__(self, nodes: Sequence[Node], jobs: Sequence[Job]) -> None:
         self.cpu = max(max(PLENTY if n.cpu is None else n.cpu for n in nodes), 1)
         self.gpu = max(max(n.gpus for n in nodes) * WHOLE, 1)
-        self.typical = typical_kinds(jobs)
+        self.models = sorted({n.model or "" for n in nodes})
+        self.typical = typical_kinds(jobs, self.models)
 
 
-def typical_kinds(jobs: Sequence[Job]) -> list[tuple[int, int, int, float]]:
-    """Return (CPU, share, GPUs, popularity) of the most frequent kinds of instances, until they cover 95 % of all."""
-    counts: Counter[tuple[int, int, int]] = Counter()
+def typical_kinds(jobs: Sequence[Job], models: Sequence[str]) -> list[tuple[int, int, int, int, float]]:
+    """Return (CPU, share, GPUs, models, popularity) of the most frequent kinds of instances, up to 95 % of all.
+
+    Models are a bit set over `models`.
+    """
+    counts: Counter[tuple[int, int, int, int]] = Counter()
     for job in jobs:
         for ask, size in job.groups:
-            counts[ask.cpu, ask.milli if ask.gpus else 0, ask.gpus] += size
+            allowed = sum(1 << k for k, m in enumerate(models) if not ask.models or m in ask.models or not m)
+            counts[ask.cpu, ask.milli if ask.gpus else 0, ask.gpus, allowed] += size
     kinds = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)
     kept, covered = [], 0
     for kind, count in kinds:
@@ -194,9 +199,10 @@ def typical_kinds(jobs: Sequence[Job]) -> list[tuple[int, int, int, float]]:
 def fragmentation(machine: Machine, fleet: Fleet) -> float:
     """Return the idle milli-GPU that the typical workload could not use (Weng et al., ATC'23, section 3)."""
     total = 0.0
-    for cpu, milli, gpus, popularity in fleet.typical:
+    model = fleet.models.index(machine.node.model or "")
+    for cpu, milli, gpus, allowed, popularity in fleet.typical:
         usable = [share for share in machine.share if share >= milli]
-        served = gpus > 0 and machine.free["cpu"] >= cpu and len(usable) >= gpus
+        served = gpus > 0 and allowed >> model & 1 and machine.free["cpu"] >= cpu and len(usable) >= gpus
         total += popularity * (machine.gpu_free - sum(usable) if served else machine.gpu_free)
     return total
 

@@ -87,8 +87,11 @@ class Run:
 
 
 def cluster_models(cluster: Cluster) -> tuple[str, ...]:
-    """Return the GPU models of the cluster in numbered order; "" stands for GPUs of no stated model and for none."""
-    return tuple(dict.fromkeys(g.gpu_model or "" for g in cluster.groups))
+    """Return the GPU models of the cluster as they are numbered; "" stands for GPUs of no stated model and for none.
+
+    In order of name, so that the same machines in another order number them alike.
+    """
+    return tuple(sorted({g.gpu_model or "" for g in cluster.groups}))
 
 
 def run(

@@ -1,7 +1,7 @@
 """The typical workload: the job kinds that make up most of it, for judging what free GPU share is good for.
 
-Weng et al., ATC'23, section 3.2: kinds are (CPU, GPU share, GPU count), jobs without GPUs included, counted, and cut
-once they cover 95 % of all.
+Weng et al., ATC'23, section 3.2: kinds are (CPU, GPU share, GPU count, allowed models), jobs without GPUs included,
+counted, and cut once they cover 95 % of all.
 """
 
 from __future__ import annotations
@@ -9,10 +9,11 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gputwin.simulation.engine.state import TYPICAL, Records
+from gputwin.simulation.engine.state import TYPICAL, Records, models_of
 from gputwin.simulation.workload import Workload
 
 COVERAGE = 0.95
+_KIND = ("cpu", "milli", "count", "models")
 
 
 def typical_jobs(workload: Workload) -> Records:
@@ -26,16 +27,22 @@ def typical_jobs(workload: Workload) -> Records:
     kind = requests[groups["request"]]
     kinds = (
         pl.DataFrame(
-            {"cpu": kind["cpu"], "milli": kind["gpu_milli"], "count": kind["gpu_count"], "instances": per_group}
+            {
+                "cpu": kind["cpu"],
+                "milli": kind["gpu_milli"],
+                "count": kind["gpu_count"],
+                "models": models_of(workload.allowed)[groups["request"]],
+                "instances": per_group,
+            }
         )
-        .group_by("cpu", "milli", "count")
+        .group_by(_KIND)
         .agg(pl.col("instances").sum())
-        .sort("instances", "cpu", "milli", "count", descending=True)
+        .sort("instances", *_KIND, descending=True)
     )
     counts = kinds["instances"].to_numpy()
     kept = min(int(np.searchsorted(np.cumsum(counts), COVERAGE * counts.sum(), side="left")) + 1, counts.size)
     typical = np.zeros(kept, TYPICAL)
-    for name in ("cpu", "milli", "count"):
+    for name in _KIND:
         typical[name] = kinds[name].to_numpy()[:kept]
     typical["share"] = counts[:kept] / counts[:kept].sum()
     return typical

@@ -16,7 +16,7 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit import base_room, gpu_room, limit_room, rdma_room
-from gputwin.simulation.engine.state import WHOLE, Flags, Floats, Ints, Machines, Records, SmallInts
+from gputwin.simulation.engine.state import WHOLE, Flags, Floats, Ints, Machines, Records, SmallInts, models_of
 
 BRANCH = np.dtype(
     [
@@ -65,7 +65,7 @@ def make_index(
         log=np.zeros(1 << max(nodes, 2).bit_length(), np.int32),
         log_end=np.zeros(2, np.int64),
         allowed=allowed,
-        models=(allowed.astype(np.int64) << np.arange(allowed.shape[1])).sum(axis=1),
+        models=models_of(allowed),
         scores=np.full((slots, nodes), -np.inf),
         winners=np.full((slots, 2 * leaves), -1, np.int32),
     )

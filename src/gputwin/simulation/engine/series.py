@@ -93,7 +93,9 @@ def fragmentation(machines: Machines, knobs: Knobs, n: int) -> float:
     total = 0.0
     for k in range(knobs.typical.size):
         kind = knobs.typical[k]
-        total += kind.share * unusable(machines, n, kind.cpu, kind.milli, kind.count)
+        may_run = kind.models >> machines.nodes[n].model & 1
+        idle = machines.nodes[n].gpu_free
+        total += kind.share * (unusable(machines, n, kind.cpu, kind.milli, kind.count) if may_run else idle)
     return total
 
 

@@ -143,7 +143,22 @@ LINK = np.dtype(
 )
 """One per slot where backfilling needs to know who runs on a node; a node's list is in order of (end, slot)."""
 
-TYPICAL = np.dtype([("cpu", np.int64), ("milli", np.int64), ("count", np.int64), ("share", np.float64)], align=True)
+TYPICAL = np.dtype(
+    [
+        ("cpu", np.int64),
+        ("milli", np.int64),
+        ("count", np.int64),
+        ("models", np.int64),  # bit set of those it may run on
+        ("share", np.float64),
+    ],
+    align=True,
+)
+
+
+def models_of(allowed: Flags) -> Ints:
+    """Return each request's allowed models as a bit set."""
+    bits: Ints = (allowed.astype(np.int64) << np.arange(allowed.shape[1])).sum(axis=1)
+    return bits
 
 
 class Knobs(NamedTuple):

@@ -65,6 +65,7 @@ class Typical(NamedTuple):
     cpu: int
     milli: int
     gpus: int
+    models: int
     popularity: float
 
 
@@ -109,9 +110,9 @@ def fgd(node: Node, ask: Ask, fleet: Fleet) -> tuple[float, Devices]:
 def _fragmentation(node: Node, fleet: Fleet) -> float:
     """Return the milli-GPU of the node that the typical workload could not use, in expectation."""
     total = 0.0
-    for cpu, milli, gpus, popularity in fleet.typical:
+    for cpu, milli, gpus, models, popularity in fleet.typical:
         unusable = node.gpu
-        if gpus > 0 and node.cpu >= cpu:
+        if gpus > 0 and models >> node.model & 1 and node.cpu >= cpu:
             below = [free for free in node.share if free < milli]
             if len(node.share) - len(below) >= gpus:
                 unusable = sum(below)

@@ -1,0 +1,6 @@
+"""Scenarios side by side: the same jobs under several sets of rules, their differences, and what to make of them."""
+
+from gputwin.studies.comparison.compare import Comparison, ScenarioRun, compare, label_runs
+from gputwin.studies.comparison.scenarios import STANDARD, Scenario, run_scenarios
+
+__all__ = ["STANDARD", "Comparison", "Scenario", "ScenarioRun", "compare", "label_runs", "run_scenarios"]

@@ -1,0 +1,195 @@
+"""From runs to a comparison: figures per scenario, paired differences to a baseline with intervals, and a verdict.
+
+Scenarios are compared on the same jobs (common random numbers), so a difference is taken per replicate and its interval
+over replicates (paired t). With a single replicate there is nothing to take an interval over but time: the difference
+of each job is averaged over arrival-time bins and those are resampled in blocks, as neighbours wait together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gputwin.analysis.bootstrap import block_weights
+from gputwin.core.errors import UserError
+from gputwin.simulation.result import SimulationResult
+
+LEVEL = 0.95
+METRICS = {
+    "mean wait": ("wait_seconds", "mean"),
+    "p95 wait": ("wait_seconds", "p95"),
+    "p99 wait": ("wait_seconds", "p99"),
+    "mean JCT": ("jct_seconds", "mean"),
+    "mean slowdown": ("bounded_slowdown", "mean"),
+    "GPU allocation": ("allocation", "gpu"),
+    "fragmentation": ("fragmentation",),
+    "fairness": ("jain_fairness",),
+    "makespan": ("makespan_seconds",),
+}
+"""Shown name → where it stands in a run's summary."""
+PER_JOB = {"mean wait": "wait_seconds", "mean JCT": "jct_seconds", "mean slowdown": "bounded_slowdown"}
+"""Figures that are means over jobs."""
+DURATIONS = ("mean wait", "p95 wait", "p99 wait", "mean JCT", "makespan")
+LOWER_IS_BETTER = (*DURATIONS, "mean slowdown", "fragmentation")
+_BINS, _REPLICATES = 100, 1000
+_NEGLIGIBLE_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class ScenarioRun:
+    """One run of a scenario; runs of different scenarios with the same replicate had the same jobs."""
+
+    label: str
+    replicate: str
+    result: SimulationResult
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Scenarios side by side. `figures`: label, replicate, one column per metric; `differences`: to the baseline."""
+
+    labels: tuple[str, ...]
+    runs: tuple[ScenarioRun, ...]
+    figures: pl.DataFrame
+    differences: pl.DataFrame
+
+    @property
+    def baseline(self) -> str:
+        """Return the scenario all others are compared with."""
+        return self.labels[0]
+
+    @property
+    def replicates(self) -> int:
+        """Return how many replicates each scenario has."""
+        return self.figures["replicate"].n_unique()
+
+    def means(self) -> pl.DataFrame:
+        """Return each scenario's figures, averaged over replicates, in the scenarios' order."""
+        return self.figures.group_by("scenario", maintain_order=True).agg(pl.col(*METRICS).mean())
+
+    def of(self, label: str) -> list[SimulationResult]:
+        """Return the runs of one scenario."""
+        return [run.result for run in self.runs if run.label == label]
+
+    def causes(self) -> pl.DataFrame:
+        """Return scenario, cause and mean seconds a job waited for it, over replicates."""
+        rows = []
+        for label in self.labels:
+            results = self.of(label)
+            names = results[0].summary["wait_causes_seconds"] or {}
+            for cause in names:
+                per_job = [r.summary["wait_causes_seconds"][cause] / r.summary["jobs"] for r in results]
+                rows.append((label, cause, float(np.mean(per_job))))
+        return pl.DataFrame(
+            rows, schema={"scenario": pl.String, "cause": pl.String, "seconds": pl.Float64}, orient="row"
+        )
+
+    def difference(self, label: str, metric: str) -> dict[str, float | None]:
+        """Return difference, low, high of a scenario's metric to the baseline's."""
+        return self.differences.filter((pl.col("scenario") == label) & (pl.col("metric") == metric)).row(0, named=True)
+
+
+def compare(runs: Sequence[ScenarioRun], *, seed: int = 0) -> Comparison:
+    """Return the runs side by side; the first run's scenario is the baseline."""
+    labels = tuple(dict.fromkeys(run.label for run in runs))
+    replicates = list(dict.fromkeys(run.replicate for run in runs))
+    cells = {(run.label, run.replicate): run for run in runs}
+    missing = [f"'{a}' on replicate {b}" for a in labels for b in replicates if (a, b) not in cells]
+    if missing or len(cells) != len(runs):
+        what = f"{missing[0]} is missing" if missing else "a scenario was run twice on the same jobs"
+        raise UserError(f"cannot compare the runs pairwise: {what}; give each scenario once per replicate")
+    figures = pl.DataFrame(
+        [{"scenario": r.label, "replicate": r.replicate, **_figures(r.result)} for r in runs],
+        schema={"scenario": pl.String, "replicate": pl.String} | dict.fromkeys(METRICS, pl.Float64),
+    )
+    differences = pl.concat(
+        [_differences(labels[0], label, replicates, cells, seed) for label in labels[1:]] or [_no_differences()]
+    )
+    return Comparison(labels, tuple(runs), figures, differences)
+
+
+def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
+    """Return saved runs named by the settings they differ in; runs of the same trace and seed are one replicate."""
+    settings = [_settings(result) for result in results]
+    differing = [key for key in settings[0] if len({s[key] for s in settings}) > 1]
+    runs = []
+    for result, setting in zip(results, settings, strict=True):
+        label = ", ".join(setting[key] for key in differing) or "run"
+        runs.append(ScenarioRun(label, f"{result.manifest['trace_fingerprint']}/{result.manifest['seed']}", result))
+    return runs
+
+
+def _settings(result: SimulationResult) -> dict[str, str]:
+    rules, manifest = result.manifest["scheduler"], result.manifest
+    named = {
+        what: rules[what] + "".join(f" {k}={v:g}" for k, v in rules.get(f"{what}_parameters", {}).items())
+        for what in ("order", "backfill", "placement")
+    }
+    return {**named, "share": manifest.get("share", ""), "cluster": f"{manifest['cluster']}, {manifest['nodes']} nodes"}
+
+
+def _figures(result: SimulationResult) -> dict[str, float | None]:
+    return {name: _dig(result.summary, path) for name, path in METRICS.items()}
+
+
+def _dig(summary: object, path: tuple[str, ...]) -> float | None:
+    for key in path:
+        summary = summary.get(key) if isinstance(summary, dict) else None
+    return None if summary is None else float(summary)  # type: ignore[arg-type]
+
+
+def _no_differences() -> pl.DataFrame:
+    numbers = dict.fromkeys(("baseline", "value", "difference", "low", "high"), pl.Float64)
+    return pl.DataFrame(schema={"scenario": pl.String, "metric": pl.String, **numbers})
+
+
+def _differences(
+    baseline: str, label: str, replicates: Sequence[str], cells: dict[tuple[str, str], ScenarioRun], seed: int
+) -> pl.DataFrame:
+    rows = []
+    pairs = [(cells[baseline, k].result, cells[label, k].result) for k in replicates]
+    for metric in METRICS:
+        values = [(_figures(a)[metric], _figures(b)[metric]) for a, b in pairs]
+        known = np.array([v for v in values if None not in v], float).reshape(-1, 2)
+        if not len(known):
+            continue
+        gaps = known[:, 1] - known[:, 0]
+        low = high = None
+        if len(gaps) > 1:
+            low, high = _paired_interval(gaps)
+        elif metric in PER_JOB:
+            low, high = _resampled_interval(*pairs[0], PER_JOB[metric], seed)
+        rows.append((label, metric, *known.mean(axis=0), gaps.mean(), low, high))
+    return pl.DataFrame(rows, schema=_no_differences().schema, orient="row")
+
+
+def _paired_interval(gaps: np.ndarray) -> tuple[float, float]:
+    """Return Student's interval of the mean of paired differences."""
+    from scipy.stats import t
+
+    half = t.ppf((1 + LEVEL) / 2, len(gaps) - 1) * gaps.std(ddof=1) / len(gaps) ** 0.5
+    return float(gaps.mean() - half), float(gaps.mean() + half)
+
+
+def _resampled_interval(
+    baseline: SimulationResult, other: SimulationResult, column: str, seed: int
+) -> tuple[float | None, float | None]:
+    """Return the block bootstrap interval of the mean difference of the jobs that both runs finished."""
+    both = baseline.jobs.select("job_id", "submit_time", column).join(
+        other.jobs.select("job_id", pl.col(column).alias("other")), on="job_id"
+    )
+    both = both.drop_nulls()
+    time, gap = both["submit_time"].to_numpy(), (both["other"] - both[column]).to_numpy()
+    finite = np.isfinite(gap)
+    time, gap = time[finite], gap[finite]
+    if gap.size < 2 or time[-1] == time[0]:
+        return None, None
+    at = np.minimum((time - time[0]) / (time[-1] - time[0]) * _BINS, _BINS - 1).astype(int)
+    sums, counts = np.bincount(at, gap, _BINS), np.bincount(at, minlength=_BINS)
+    weights = block_weights(_BINS, _REPLICATES, seed)
+    drawn, of = weights @ sums, weights @ counts
+    low, high = np.quantile(drawn[of > 0] / of[of > 0], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+    return float(low), float(high)

@@ -1,0 +1,93 @@
+"""What a comparison says, in words: every number stands in its tables."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gputwin.core.units import format_duration
+from gputwin.studies.comparison.compare import Comparison
+
+_ALIKE = 0.02
+"""Scenarios whose mean waits differ by less than this share of the baseline's are named together."""
+
+
+def recommendation(comparison: Comparison) -> str:
+    """Return which scenario to choose and what it costs others, or that the choice does not matter."""
+    means = comparison.means()
+    base = means.row(0, named=True)
+    if means.height < 2 or base["mean wait"] is None:
+        return "Give two runs or more of the same jobs to compare."
+    ranked = means.filter(pl.col("mean wait").is_not_null()).sort("mean wait", maintain_order=True).to_dicts()
+    best = ranked[0]
+    if best["mean wait"] == ranked[-1]["mean wait"]:
+        return (
+            f"All scenarios let jobs wait alike, {format_duration(best['mean wait'])} on average: choose the simplest."
+        )
+    if best["scenario"] == comparison.baseline:
+        return (
+            f"Stay with {best['scenario']}: no other scenario has a shorter mean wait than its "
+            f"{format_duration(best['mean wait'])}."
+        )
+    alike = [
+        r["scenario"] for r in ranked[1:] if r["mean wait"] - best["mean wait"] <= _ALIKE * (base["mean wait"] or 0)
+    ]
+    text = f"Choose {best['scenario']}: the mean wait is {format_duration(best['mean wait'])}, {_against(comparison, best)}."
+    if alike:
+        text += f" {_listed(alike)} {'does' if len(alike) == 1 else 'do'} about as well."
+    return text + _price(base, best)
+
+
+def remarks(comparison: Comparison) -> tuple[str, ...]:
+    """Return what each single change does, where the scenarios differ in one thing from the baseline or each other."""
+    rows = []
+    for label in comparison.labels[1:]:
+        gap = comparison.difference(label, "mean wait")
+        if gap["low"] is None or gap["high"] is None or gap["baseline"] is None:
+            continue
+        if gap["low"] <= 0 <= gap["high"]:
+            rows.append(
+                f"{label} against {comparison.baseline}: the mean wait differs by {_signed(gap['difference'])}, "
+                f"which may be chance (95 % interval {_signed(gap['low'])} to {_signed(gap['high'])})."
+            )
+    worst = max(comparison.means().to_dicts(), key=lambda r: r["mean wait"] or 0.0)
+    causes = comparison.causes().filter(pl.col("scenario") == worst["scenario"]).sort("seconds", descending=True)
+    if causes.height and causes["seconds"][0] > 0:
+        total = float(causes["seconds"].sum())
+        rows.append(
+            f"Under {worst['scenario']}, the longest mean wait, {causes['seconds'][0] / total:.0%} of all waiting is "
+            f"for one cause: {causes['cause'][0].replace('_', ' ')}."
+        )
+    return tuple(rows)
+
+
+def _against(comparison: Comparison, best: dict[str, float]) -> str:
+    gap = comparison.difference(str(best["scenario"]), "mean wait")
+    base = gap["baseline"] or 0.0
+    text = f"against {format_duration(base)} under {comparison.baseline}"
+    if base and gap["difference"] is not None:
+        text += f" ({gap['difference'] / base:+.0%})"
+    if gap["low"] is not None and gap["high"] is not None:
+        interval = f"95 % interval {_signed(gap['low'])} to {_signed(gap['high'])}"
+        text += f", a difference of {_signed(gap['difference'])} ({interval})"
+    return text
+
+
+def _price(base: dict[str, float], best: dict[str, float]) -> str:
+    """Return what gets worse with the best scenario."""
+    worse = []
+    for name in ("p99 wait", "makespan"):
+        if base[name] and best[name] is not None and best[name] > 1.02 * base[name]:
+            worse.append(f"the {name} rises from {format_duration(base[name])} to {format_duration(best[name])}")
+    if base["fairness"] is not None and best["fairness"] is not None and best["fairness"] < base["fairness"] - 0.005:
+        worse.append(f"fairness between tenants falls from {base['fairness']:.3f} to {best['fairness']:.3f}")
+    return f" The price: {_listed(worse)}." if worse else " Nothing else in the table gets worse by more than 2 %."
+
+
+def _listed(items: list[str]) -> str:
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def _signed(seconds: float | None) -> str:
+    if seconds is None:
+        return "–"
+    return f"{'−' if seconds < 0 else '+'}{format_duration(abs(seconds))}"
