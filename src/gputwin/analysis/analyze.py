@@ -16,6 +16,7 @@ from gputwin.analysis.dimensions import dimensions_of
 from gputwin.analysis.efficiency import efficiency, request_and_use
 from gputwin.analysis.frames import Frame, lazy
 from gputwin.analysis.machines import machines
+from gputwin.analysis.notebook import topics_html
 from gputwin.analysis.placement import placement
 from gputwin.analysis.published import published
 from gputwin.analysis.serving import serving
@@ -42,6 +43,10 @@ class Analysis:
         """Return a table of a topic, or None where the trace cannot fill it."""
         found = self.topic(topic)
         return None if found is None else found.table(name)
+
+    def _repr_html_(self) -> str:
+        """Return the analysis as a notebook shows it."""
+        return topics_html(self.topics)
 
     def to_json(self) -> dict[str, Any]:
         """Return every table as rows and every remark as text, as plain data."""
