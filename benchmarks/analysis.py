@@ -48,7 +48,7 @@ class Cost:
 def generate_trace(folder: Path, jobs: int) -> None:
     from gputwin.traces.synthetic import generate
 
-    generate("pai2020", jobs=jobs, seed=0, instances=True).save(folder)
+    generate("pai2020", jobs=jobs, seed=0, instances=True).to_trace().save(folder)
 
 
 def scan_bare(folder: Path) -> None:
