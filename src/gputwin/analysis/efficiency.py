@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
@@ -50,13 +51,8 @@ def request_and_use(tasks: Any, usage: Any, nodes: Any) -> Frame:
     return rows.join(asked, on=["job_id", "role"], how="inner").join(capacity, on="node_id", how="left")
 
 
-def use_by(frame: Frame, by: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Return request against use per resource and group.
-
-    `count`, mean `request` and `use` (cores, GPUs, GiB), `use_over_request` (of sums), `over_share` (asked for more
-    than used: over-provisioned), `under_share` (used more), `reclaimable_share` of requests, and `reclaimable_hours`
-    (core-, GPU-, GiB-hours).
-    """
+def use_sums(frame: Frame, by: Sequence[str]) -> pl.DataFrame:
+    """Return sums of request, use and idle request per resource and group, from which every table below is made."""
     parts = []
     for resource, column in USED.items():
         size, _ = PER_UNIT[resource]
@@ -65,26 +61,44 @@ def use_by(frame: Frame, by: tuple[str, ...] = ()) -> pl.DataFrame:
         known = known.with_columns(_over=(request > use).cast(nw.Float64), _under=(use > request).cast(nw.Float64))
         known = known.with_columns(_idle=(request - use) * nw.col("_over"))
         known = known.with_columns(_idle_time=nw.col("_idle") * nw.col("runtime"))
+        sums = {column: "request", f"used_{column}": "use", "_over": "over", "_under": "under", "_idle": "idle"}
         found = aggregate(
             known,
             by,
             nw.len().alias("count"),
-            (request.cast(nw.Float64) / size).mean().alias("request"),
-            (use / size).mean().alias("use"),
-            nw.col("_over").mean().alias("over_share"),
-            nw.col("_under").mean().alias("under_share"),
-            (nw.col("_idle") / size).sum().alias("_idle"),
-            (nw.col("_idle_time") / size / HOUR).sum().alias("reclaimable_hours"),
-        ).filter(pl.col("count") > 0)
-        if found.is_empty():
-            continue
-        asked = pl.col("request") * pl.col("count")
-        found = found.with_columns(
+            *(nw.col(c).sum().alias(name) for c, name in (sums | {"_idle_time": "idle_time"}).items()),
+        )
+        amounts = [(pl.col(c) / size).alias(c) for c in ("request", "use", "idle")]
+        hours = (pl.col("idle_time") / size / HOUR).alias("idle_time")
+        parts.append(found.select(pl.lit(resource).alias("resource"), *by, "count", "over", "under", *amounts, hours))
+    return pl.concat(parts).filter(pl.col("count") > 0)
+
+
+def use_by(sums: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Return request against use per resource and group, from `use_sums` of the same or finer groups.
+
+    `count`, mean `request` and `use` (cores, GPUs, GiB), `use_over_request` (of sums), `over_share` (asked for more
+    than used: over-provisioned), `under_share` (used more), `reclaimable_share` of requests, and `reclaimable_hours`
+    (core-, GPU-, GiB-hours).
+    """
+    keys = ["resource", *by]
+    count = pl.col("count")
+    return (
+        sums.drop_nulls(keys)
+        .group_by(keys, maintain_order=True)
+        .agg(pl.col("count", "over", "under", "request", "use", "idle", "idle_time").sum())
+        .select(
+            *keys,
+            count,
+            (pl.col("request") / count).alias("request"),
+            (pl.col("use") / count).alias("use"),
+            (pl.col("over") / count).alias("over_share"),
+            (pl.col("under") / count).alias("under_share"),
+            pl.col("idle_time").alias("reclaimable_hours"),
             (pl.col("use") / pl.col("request")).alias("use_over_request"),
-            (pl.col("_idle") / asked).alias("reclaimable_share"),
-        ).drop("_idle")
-        parts.append(found.select(pl.lit(resource).alias("resource"), pl.all()))
-    return pl.concat(parts) if parts else pl.DataFrame()
+            (pl.col("idle") / pl.col("request")).alias("reclaimable_share"),
+        )
+    )
 
 
 def use_curves(frame: Frame) -> pl.DataFrame:
@@ -124,10 +138,11 @@ def efficiency(tasks: Frame, facts: TaskFacts, used: Frame | None) -> Topic | No
         if by_role["role"].n_unique() > 1:
             tables["limits_by_role"] = by_role
     if used is not None:
-        tables["use"] = use_by(used)
+        sums = use_sums(used, ["role", "gpu_model"])
+        tables["use"] = use_by(sums)
         for name, column in (("use_by_role", "role"), ("use_by_gpu_model", "gpu_model")):
-            found = use_by(used.filter(~nw.col(column).is_null()), (column,))
-            if not found.is_empty() and found[column].n_unique() > 1:
+            found = use_by(sums, [column])
+            if found[column].n_unique() > 1:
                 tables[name] = found
         tables["use_curves"] = use_curves(used)
     tables = {name: table for name, table in tables.items() if not table.is_empty()}
