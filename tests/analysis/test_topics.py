@@ -56,6 +56,17 @@ def test_request_against_use() -> None:
     assert curves["idle_over_capacity"].to_list()[::100] == pytest.approx([-2 / 8, 3 / 8])
 
 
+def test_curves_of_use_are_quantiles() -> None:
+    rng = np.random.default_rng(8)
+    used = rng.lognormal(6, 1, 301).round(-1)
+    tasks = [task(str(i), 0, 0, 10, role="w", cpu_milli=1000 * (1 + i % 3)) for i in range(used.size)]
+    usage = [{"job_id": str(i), "role": "w", "cpu_milli": u} for i, u in enumerate(used)]
+    curves = pl.DataFrame(rows(of({"tasks": tasks, "usage": usage}), "efficiency", "use_curves"))
+    assert curves["use"].to_list() == pytest.approx(np.quantile(used / 1000, curves["share"]).tolist())
+    requests = 1 + np.arange(used.size) % 3
+    assert curves["request"].to_list() == pytest.approx(np.quantile(requests, curves["share"]).tolist())
+
+
 def test_machines_count_once_and_samples_by_their_length() -> None:
     usage = [
         {"scope": "node", "node_id": "a", "start_time": 0.0, "end_time": 10.0, "cpu_percent": 90.0},

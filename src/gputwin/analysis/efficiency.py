@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
-from gputwin.analysis.frames import Frame, aggregate, collect, lazy
+from gputwin.analysis.frames import Frame, aggregate, lazy
 from gputwin.analysis.provisioning import request_over_limit
 from gputwin.analysis.tasks import TaskFacts, gpu_milli_of_instance, runtime
 from gputwin.analysis.topic import Remark, Topic
@@ -109,25 +110,28 @@ def use_curves(frame: Frame) -> pl.DataFrame:
     parts = []
     for resource, column in USED.items():
         size, _ = PER_UNIT[resource]
-        request, use = nw.col(column), nw.col(f"used_{column}")
-        known = frame.filter((request > 0) & ~use.is_null())
-        known = known.select(
+        request, use, capacity = nw.col(column), nw.col(f"used_{column}"), nw.col(f"cap_{column}")
+        known = frame.filter((request > 0) & ~use.is_null()).select(
             request=request.cast(nw.Float64) / size,
             use=use / size,
-            idle_over_capacity=nw.when(nw.col(f"cap_{column}") > 0).then((request - use) / nw.col(f"cap_{column}")),
+            idle_over_capacity=nw.when(capacity > 0).then((request - use) / capacity),
         )
-        # One sort in memory is cheaper than a hundred quantiles of a query.
-        sorted_ = collect(known)
-        if sorted_.is_empty():
-            continue
-        columns = {
-            name: [values.quantile(q, "linear") for q in CURVE]
-            for name in sorted_.columns
-            for values in [sorted_[name].drop_nulls().sort()]
-        }
-        parts.append(pl.DataFrame({"resource": [resource] * len(CURVE), "share": CURVE, **columns}))
-    schema = {"idle_over_capacity": pl.Float64}
-    return pl.concat([p.cast(schema) for p in parts]) if parts else pl.DataFrame()  # type: ignore[arg-type]
+        columns = {name: _quantiles(known, name) for name in ("request", "use", "idle_over_capacity")}
+        if columns["request"][0] is not None:
+            schema = {"resource": pl.String} | dict.fromkeys(("share", *columns), pl.Float64)
+            parts.append(pl.DataFrame({"resource": [resource] * len(CURVE), "share": CURVE, **columns}, schema=schema))
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def _quantiles(frame: Frame, column: str) -> list[float | None]:
+    """Return a column's quantiles, interpolated linearly, from how often each of its values occurs."""
+    counts = aggregate(frame.filter(~nw.col(column).is_null()), [column], nw.len().alias("n"))
+    if counts.is_empty():
+        return [None] * len(CURVE)
+    values, upto = counts[column].to_numpy(), counts["n"].cum_sum().to_numpy()
+    at = np.asarray(CURVE) * (int(upto[-1]) - 1)
+    low, high = (values[np.searchsorted(upto, np.asarray(k), side="right")] for k in (np.floor(at), np.ceil(at)))
+    return (low + (high - low) * (at - np.floor(at))).tolist()
 
 
 def efficiency(tasks: Frame, facts: TaskFacts, used: Frame | None) -> Topic | None:
