@@ -39,8 +39,10 @@ def test_request_against_use() -> None:
         task("b", 0, 0, 7200, role="w", cpu_milli=1000, memory_mib=2048, gpu_milli=1000),
     ]
     usage = [
-        {"job_id": "a", "role": "w", "node_id": "n", "cpu_milli": 1000.0, "gpu_milli": 100.0, "memory_mib": 2048.0},
-        {"job_id": "b", "role": "w", "node_id": "n", "cpu_milli": 3000.0, "gpu_milli": 1000.0, "memory_mib": 1024.0},
+        {"job_id": "a", "role": "w", "node_id": "n", "cpu_milli": 1000.0, "gpu_milli": 100.0, "memory_mib": 2048.0}
+        | {"gpu_memory_mib": 2048.0},
+        {"job_id": "b", "role": "w", "node_id": "n", "cpu_milli": 3000.0, "gpu_milli": 1000.0, "memory_mib": 1024.0}
+        | {"gpu_memory_mib": 4096.0},
     ]
     nodes = [{"node_id": "n", "gpu_count": 2, "cpu_milli": 8000, "memory_mib": 4096}]
     analysis = of({"tasks": tasks, "usage": usage, "nodes": nodes})
@@ -52,6 +54,9 @@ def test_request_against_use() -> None:
     assert (gpu["over_share"], gpu["under_share"]) == (0.5, 0.0)
     assert gpu["reclaimable_share"] == pytest.approx(0.4 / 1.5)
     assert memory["reclaimable_hours"] == pytest.approx(2.0)
+    busy, held = rows(analysis, "efficiency", "gpu")
+    assert (busy["mean"], busy["p50"], busy["max"]) == pytest.approx((60.0, 60.0, 100.0))
+    assert (held["count"], held["mean"]) == (2, 3.0)
     curves = pl.DataFrame(rows(analysis, "efficiency", "use_curves")).filter(pl.col("resource") == "CPU")
     assert curves["idle_over_capacity"].to_list()[::100] == pytest.approx([-2 / 8, 3 / 8])
 

@@ -33,7 +33,8 @@ def request_and_use(tasks: Any, usage: Any, nodes: Any) -> Frame:
     """Return one row per instance with sensors: request and use of each resource, role, model, runtime s, capacity."""
     rows = lazy(usage).filter(nw.col("scope").cast(nw.String) == "instance")
     rows = rows.filter(~nw.col("job_id").is_null())
-    rows = rows.select("job_id", "role", "node_id", **{f"used_{c}": nw.col(c) for c in USED.values()})
+    used = {f"used_{c}": nw.col(c) for c in (*USED.values(), "gpu_memory_mib")}
+    rows = rows.select("job_id", "role", "node_id", **used)
     asked = lazy(tasks).select(
         "job_id",
         "role",
@@ -123,6 +124,25 @@ def use_curves(frame: Frame) -> pl.DataFrame:
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
+def gpu_use(frame: Frame) -> pl.DataFrame:
+    """Return how much instances that ask for GPUs use of them: `what`, `mean`, `p50`, `p95`, `p99`, `max`.
+
+    GPU busy in % of what was asked for, and GPU memory in GiB.
+    """
+    asks = frame.filter(nw.col("gpu_milli") > 0)
+    values = {"GPU busy, % of the request": nw.col("used_gpu_milli") / nw.col("gpu_milli") * 100}
+    values["GPU memory, GiB"] = nw.col("used_gpu_memory_mib") / 1024
+    rows = []
+    for what, value in values.items():
+        known = asks.select(x=value)
+        at = {q: v for q, v in zip(CURVE, _quantiles(known, "x"), strict=True) if q in (0.5, 0.95, 0.99, 1.0)}
+        if at[0.5] is not None:
+            mean = aggregate(known, (), nw.col("x").mean().alias("mean"), nw.col("x").count().alias("n"))
+            names = {"p50": at[0.5], "p95": at[0.95], "p99": at[0.99], "max": at[1.0]}
+            rows.append({"what": what, "count": mean["n"][0], "mean": mean["mean"][0], **names})
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
 def _quantiles(frame: Frame, column: str) -> list[float | None]:
     """Return a column's quantiles, interpolated linearly, from how often each of its values occurs."""
     counts = aggregate(frame.filter(~nw.col(column).is_null()), [column], nw.len().alias("n"))
@@ -131,7 +151,7 @@ def _quantiles(frame: Frame, column: str) -> list[float | None]:
     values, upto = counts[column].to_numpy(), counts["n"].cum_sum().to_numpy()
     at = np.asarray(CURVE) * (int(upto[-1]) - 1)
     low, high = (values[np.searchsorted(upto, np.asarray(k), side="right")] for k in (np.floor(at), np.ceil(at)))
-    return (low + (high - low) * (at - np.floor(at))).tolist()
+    return [float(v) for v in low + (high - low) * (at - np.floor(at))]
 
 
 def efficiency(tasks: Frame, facts: TaskFacts, used: Frame | None) -> Topic | None:
@@ -148,7 +168,7 @@ def efficiency(tasks: Frame, facts: TaskFacts, used: Frame | None) -> Topic | No
             found = use_by(sums, [column])
             if found[column].n_unique() > 1:
                 tables[name] = found
-        tables["use_curves"] = use_curves(used)
+        tables |= {"use_curves": use_curves(used), "gpu": gpu_use(used)}
     tables = {name: table for name, table in tables.items() if not table.is_empty()}
     if not tables:
         return None
