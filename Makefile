@@ -33,6 +33,7 @@ lint: $(STAMP)  ## style, types, and that rooms depend one way
 bench: $(STAMP)  ## the README's speed figures, as ratios within one run
 	$(BIN)/python -m benchmarks.generation
 	$(BIN)/python -m benchmarks.ingestion
+	$(BIN)/python -m benchmarks.analysis
 
 docs: $(STAMP)  ## pages generated from code
 	$(BIN)/python -m docs.generate

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
+    "Analysis": "gputwin.analysis",
     "Cluster": "gputwin.simulation.cluster",
     "GputwinError": "gputwin.core.errors",
     "InputError": "gputwin.core.errors",
@@ -15,6 +16,7 @@ _PUBLIC = {
     "SimulationResult": "gputwin.simulation.result",
     "Trace": "gputwin.traces.dataset",
     "UserError": "gputwin.core.errors",
+    "analyze": "gputwin.analysis",
     "check_load": "gputwin.simulation.load",
     "describe": "gputwin.traces.describe",
     "explain": "gputwin.simulation.explain",
@@ -26,6 +28,7 @@ _PUBLIC = {
     "write_report": "gputwin.report",
 }
 __all__ = [
+    "Analysis",
     "Cluster",
     "GputwinError",
     "InputError",
@@ -33,6 +36,7 @@ __all__ = [
     "SimulationResult",
     "Trace",
     "UserError",
+    "analyze",
     "check_load",
     "describe",
     "explain",
@@ -45,6 +49,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from gputwin.analysis import Analysis, analyze
     from gputwin.core.errors import GputwinError, InputError, UserError
     from gputwin.report import write_report
     from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster

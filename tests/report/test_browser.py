@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from gputwin.cli.main import main
 from gputwin.report import write_report
 from gputwin.simulation.cluster import open_cluster
 from gputwin.simulation.load import check_load
-from gputwin.traces.locate import open_trace
+from gputwin.traces.synthetic import generate
 
 CHROMIUM = shutil.which("chromium")
 QUIET = (
@@ -21,16 +22,20 @@ QUIET = (
 )
 
 
-@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_figures_are_drawn_without_error(tmp_path: Path, scheme: str) -> None:
-    trace = open_trace("synthetic:pai2020?jobs=500")
-    cluster = open_cluster("pai2020")
-    path = write_report(tmp_path / "report.html", trace, check=check_load(trace, cluster), cluster=cluster)
-    flags = [
-        f"--blink-settings=preferredColorScheme={int(scheme == 'light')}",
-        f"--user-data-dir={tmp_path / 'profile'}",
-    ]
+needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+REAL = {
+    "dlrm2025": ["alibaba_v2025_dlrm"],
+    "openb": ["alibaba_v2023_openb/openb_pod_list_default.csv.gz", "alibaba_v2023_openb/openb_node_list_gpu_node.csv"],
+    "pai": ["alibaba_v2020_pai"],
+    "philly": ["philly/philly_jobs_by_vc.csv.gz", "philly/philly_node_sequence.csv.gz"],
+    "helios": ["helios_earth/vc6YE_sequence.csv.gz", "helios_earth/vchbv_sequence.csv.gz"],
+    "genai": ["alibaba_v2026_genai"],
+}
+
+
+def assert_drawn(path: Path, scheme: str, profile: Path) -> None:
+    """Open the page and assert that every figure is drawn and nothing is complained about."""
+    flags = [f"--blink-settings=preferredColorScheme={int(scheme == 'light')}", f"--user-data-dir={profile}"]
     command = [str(CHROMIUM), *QUIET, *flags, "--virtual-time-budget=5000", "--dump-dom", path.as_uri()]
     result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     (root,) = re.findall(r"<html[^>]*>", result.stdout)
@@ -39,4 +44,23 @@ def test_figures_are_drawn_without_error(tmp_path: Path, scheme: str) -> None:
     assert f'data-drawn="{places}"' in root
     assert "data-failed" not in root
     assert result.stdout.count('class="main-svg"') >= places
+    # What the page's policy forbids, any request among it, would be complained about on the console.
     assert "CONSOLE" not in result.stderr
+
+
+@needs_browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_figures_are_drawn_without_error(tmp_path: Path, scheme: str) -> None:
+    trace = generate("pai2020", jobs=500, seed=0, instances=True).to_trace()
+    cluster = open_cluster("pai2020")
+    path = write_report(tmp_path / "report.html", trace, check=check_load(trace, cluster), cluster=cluster)
+    assert_drawn(path, scheme, tmp_path / "profile")
+
+
+@needs_browser
+@pytest.mark.parametrize("name", REAL)
+def test_reports_of_real_traces(real_data: Path, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "report.html"
+    assert main(["report", *(str(real_data / p) for p in REAL[name]), "-o", str(path), "--quiet"]) == 0
+    assert path.stat().st_size < 15e6
+    assert_drawn(path, "light", tmp_path / "profile")

@@ -16,11 +16,12 @@ from gputwin.analysis.dimensions import dimensions_of
 from gputwin.analysis.efficiency import efficiency, request_and_use
 from gputwin.analysis.frames import Frame, lazy
 from gputwin.analysis.machines import machines
+from gputwin.analysis.notebook import topics_html
 from gputwin.analysis.placement import placement
 from gputwin.analysis.published import published
 from gputwin.analysis.serving import serving
 from gputwin.analysis.stranding import stranded_gpus
-from gputwin.analysis.tasks import prepare, task_facts
+from gputwin.analysis.tasks import TEXTS, prepare, task_facts
 from gputwin.analysis.tenancy import tenancy
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.workload import workload
@@ -42,6 +43,10 @@ class Analysis:
         """Return a table of a topic, or None where the trace cannot fill it."""
         found = self.topic(topic)
         return None if found is None else found.table(name)
+
+    def _repr_html_(self) -> str:
+        """Return the analysis as a notebook shows it."""
+        return topics_html(self.topics)
 
     def to_json(self) -> dict[str, Any]:
         """Return every table as rows and every remark as text, as plain data."""
@@ -79,7 +84,9 @@ def _of_tasks(trace: Trace, seed: int, progress: Callable[[str], None]) -> list[
     facts = task_facts(scan)
     clock = LocalClock.of(trace.meta, facts.first_arrival, facts.last_arrival)
     # Read once: every analysis below groups the same few columns.
-    tasks = lazy(trace.collect(prepare(scan, facts, clock).to_native()).lazy())
+    ready = trace.collect(prepare(scan, facts, clock).to_native())
+    # Numbers are quicker to group by than texts.
+    tasks = lazy(ready.with_columns(pl.col(list(TEXTS)).cast(pl.Categorical)).lazy())
     dimensions = dimensions_of(facts, clock)
     topics: list[Topic | None] = [workload(tasks, facts, dimensions)]
     progress("analysing waits and runtimes")

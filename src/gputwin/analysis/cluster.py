@@ -113,7 +113,7 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         words = ", ".join(f"{name} {share(mean)}" for name, mean in means.items())
         remarks.append(Remark(f"On average allocated: {words}."))
         if max(means.values()) < 0.01:
-            text = "That is next to nothing: the trace holds but a part of the work this cluster did."
+            text = "So little is allocated that the trace must hold but a part of the work this cluster did."
             return (*remarks, Remark(text, True))
         over = [name for name, column in shares.items() if float(series[column].max()) > 1.05]  # type: ignore[arg-type]
         if over:

@@ -97,7 +97,9 @@ def _compare(
     is_level = pl.col(rule) == level
     if control:
         both = cells.group_by(control).agg(pl.col(rule).n_unique().alias("levels")).filter(pl.col("levels") == 2)
-        cells = cells.join(both.drop("levels").with_row_index("stratum"), on=list(control))
+        both = both.sort(control)
+        number = both.drop("levels").with_row_index("stratum")
+        cells = cells.join(number, on=list(control), maintain_order="left")
     else:
         cells = cells.with_columns(pl.lit(0).alias("stratum"))
     strata = cells["stratum"].n_unique() if cells.height else 0
@@ -105,7 +107,7 @@ def _compare(
         cells = cells.with_columns(pl.lit(0).alias("_cluster"))
     else:
         number = cells.select(cluster).unique().sort(cluster).with_row_index("_cluster")
-        cells = cells.join(number, on=cluster)
+        cells = cells.join(number, on=cluster, maintain_order="left")
     clusters = cells["_cluster"].n_unique() if cells.height else 0
     compared = int(cells["n"].sum())
     label = " and ".join(control) or "nothing"

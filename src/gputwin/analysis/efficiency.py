@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
-from gputwin.analysis.frames import Frame, aggregate, collect, lazy
+from gputwin.analysis.frames import Frame, aggregate, lazy
 from gputwin.analysis.provisioning import request_over_limit
 from gputwin.analysis.tasks import TaskFacts, gpu_milli_of_instance, runtime
 from gputwin.analysis.topic import Remark, Topic
@@ -31,7 +33,8 @@ def request_and_use(tasks: Any, usage: Any, nodes: Any) -> Frame:
     """Return one row per instance with sensors: request and use of each resource, role, model, runtime s, capacity."""
     rows = lazy(usage).filter(nw.col("scope").cast(nw.String) == "instance")
     rows = rows.filter(~nw.col("job_id").is_null())
-    rows = rows.select("job_id", "role", "node_id", **{f"used_{c}": nw.col(c) for c in USED.values()})
+    used = {f"used_{c}": nw.col(c) for c in (*USED.values(), "gpu_memory_mib")}
+    rows = rows.select("job_id", "role", "node_id", **used)
     asked = lazy(tasks).select(
         "job_id",
         "role",
@@ -50,13 +53,8 @@ def request_and_use(tasks: Any, usage: Any, nodes: Any) -> Frame:
     return rows.join(asked, on=["job_id", "role"], how="inner").join(capacity, on="node_id", how="left")
 
 
-def use_by(frame: Frame, by: tuple[str, ...] = ()) -> pl.DataFrame:
-    """Return request against use per resource and group.
-
-    `count`, mean `request` and `use` (cores, GPUs, GiB), `use_over_request` (of sums), `over_share` (asked for more
-    than used: over-provisioned), `under_share` (used more), `reclaimable_share` of requests, and `reclaimable_hours`
-    (core-, GPU-, GiB-hours).
-    """
+def use_sums(frame: Frame, by: Sequence[str]) -> pl.DataFrame:
+    """Return sums of request, use and idle request per resource and group, from which every table below is made."""
     parts = []
     for resource, column in USED.items():
         size, _ = PER_UNIT[resource]
@@ -65,26 +63,44 @@ def use_by(frame: Frame, by: tuple[str, ...] = ()) -> pl.DataFrame:
         known = known.with_columns(_over=(request > use).cast(nw.Float64), _under=(use > request).cast(nw.Float64))
         known = known.with_columns(_idle=(request - use) * nw.col("_over"))
         known = known.with_columns(_idle_time=nw.col("_idle") * nw.col("runtime"))
+        sums = {column: "request", f"used_{column}": "use", "_over": "over", "_under": "under", "_idle": "idle"}
         found = aggregate(
             known,
             by,
             nw.len().alias("count"),
-            (request.cast(nw.Float64) / size).mean().alias("request"),
-            (use / size).mean().alias("use"),
-            nw.col("_over").mean().alias("over_share"),
-            nw.col("_under").mean().alias("under_share"),
-            (nw.col("_idle") / size).sum().alias("_idle"),
-            (nw.col("_idle_time") / size / HOUR).sum().alias("reclaimable_hours"),
-        ).filter(pl.col("count") > 0)
-        if found.is_empty():
-            continue
-        asked = pl.col("request") * pl.col("count")
-        found = found.with_columns(
+            *(nw.col(c).sum().alias(name) for c, name in (sums | {"_idle_time": "idle_time"}).items()),
+        )
+        amounts = [(pl.col(c) / size).alias(c) for c in ("request", "use", "idle")]
+        hours = (pl.col("idle_time") / size / HOUR).alias("idle_time")
+        parts.append(found.select(pl.lit(resource).alias("resource"), *by, "count", "over", "under", *amounts, hours))
+    return pl.concat(parts).filter(pl.col("count") > 0)
+
+
+def use_by(sums: pl.DataFrame, by: Sequence[str] = ()) -> pl.DataFrame:
+    """Return request against use per resource and group, from `use_sums` of the same or finer groups.
+
+    `count`, mean `request` and `use` (cores, GPUs, GiB), `use_over_request` (of sums), `over_share` (asked for more
+    than used: over-provisioned), `under_share` (used more), `reclaimable_share` of requests, and `reclaimable_hours`
+    (core-, GPU-, GiB-hours).
+    """
+    keys = ["resource", *by]
+    count = pl.col("count")
+    return (
+        sums.drop_nulls(keys)
+        .group_by(keys, maintain_order=True)
+        .agg(pl.col("count", "over", "under", "request", "use", "idle", "idle_time").sum())
+        .select(
+            *keys,
+            count,
+            (pl.col("request") / count).alias("request"),
+            (pl.col("use") / count).alias("use"),
+            (pl.col("over") / count).alias("over_share"),
+            (pl.col("under") / count).alias("under_share"),
+            pl.col("idle_time").alias("reclaimable_hours"),
             (pl.col("use") / pl.col("request")).alias("use_over_request"),
-            (pl.col("_idle") / asked).alias("reclaimable_share"),
-        ).drop("_idle")
-        parts.append(found.select(pl.lit(resource).alias("resource"), pl.all()))
-    return pl.concat(parts) if parts else pl.DataFrame()
+            (pl.col("idle") / pl.col("request")).alias("reclaimable_share"),
+        )
+    )
 
 
 def use_curves(frame: Frame) -> pl.DataFrame:
@@ -95,25 +111,47 @@ def use_curves(frame: Frame) -> pl.DataFrame:
     parts = []
     for resource, column in USED.items():
         size, _ = PER_UNIT[resource]
-        request, use = nw.col(column), nw.col(f"used_{column}")
-        known = frame.filter((request > 0) & ~use.is_null())
-        known = known.select(
+        request, use, capacity = nw.col(column), nw.col(f"used_{column}"), nw.col(f"cap_{column}")
+        known = frame.filter((request > 0) & ~use.is_null()).select(
             request=request.cast(nw.Float64) / size,
             use=use / size,
-            idle_over_capacity=nw.when(nw.col(f"cap_{column}") > 0).then((request - use) / nw.col(f"cap_{column}")),
+            idle_over_capacity=nw.when(capacity > 0).then((request - use) / capacity),
         )
-        # One sort in memory is cheaper than a hundred quantiles of a query.
-        sorted_ = collect(known)
-        if sorted_.is_empty():
-            continue
-        columns = {
-            name: [values.quantile(q, "linear") for q in CURVE]
-            for name in sorted_.columns
-            for values in [sorted_[name].drop_nulls().sort()]
-        }
-        parts.append(pl.DataFrame({"resource": [resource] * len(CURVE), "share": CURVE, **columns}))
-    schema = {"idle_over_capacity": pl.Float64}
-    return pl.concat([p.cast(schema) for p in parts]) if parts else pl.DataFrame()  # type: ignore[arg-type]
+        columns = {name: _quantiles(known, name) for name in ("request", "use", "idle_over_capacity")}
+        if columns["request"][0] is not None:
+            schema = {"resource": pl.String} | dict.fromkeys(("share", *columns), pl.Float64)
+            parts.append(pl.DataFrame({"resource": [resource] * len(CURVE), "share": CURVE, **columns}, schema=schema))
+    return pl.concat(parts) if parts else pl.DataFrame()
+
+
+def gpu_use(frame: Frame) -> pl.DataFrame:
+    """Return how much instances that ask for GPUs use of them: `what`, `mean`, `p50`, `p95`, `p99`, `max`.
+
+    GPU busy in % of what was asked for, and GPU memory in GiB.
+    """
+    asks = frame.filter(nw.col("gpu_milli") > 0)
+    values = {"GPU busy, % of the request": nw.col("used_gpu_milli") / nw.col("gpu_milli") * 100}
+    values["GPU memory, GiB"] = nw.col("used_gpu_memory_mib") / 1024
+    rows = []
+    for what, value in values.items():
+        known = asks.select(x=value)
+        at = {q: v for q, v in zip(CURVE, _quantiles(known, "x"), strict=True) if q in (0.5, 0.95, 0.99, 1.0)}
+        if at[0.5] is not None:
+            mean = aggregate(known, (), nw.col("x").mean().alias("mean"), nw.col("x").count().alias("n"))
+            names = {"p50": at[0.5], "p95": at[0.95], "p99": at[0.99], "max": at[1.0]}
+            rows.append({"what": what, "count": mean["n"][0], "mean": mean["mean"][0], **names})
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _quantiles(frame: Frame, column: str) -> list[float | None]:
+    """Return a column's quantiles, interpolated linearly, from how often each of its values occurs."""
+    counts = aggregate(frame.filter(~nw.col(column).is_null()), [column], nw.len().alias("n"))
+    if counts.is_empty():
+        return [None] * len(CURVE)
+    values, upto = counts[column].to_numpy(), counts["n"].cum_sum().to_numpy()
+    at = np.asarray(CURVE) * (int(upto[-1]) - 1)
+    low, high = (values[np.searchsorted(upto, np.asarray(k), side="right")] for k in (np.floor(at), np.ceil(at)))
+    return [float(v) for v in low + (high - low) * (at - np.floor(at))]
 
 
 def efficiency(tasks: Frame, facts: TaskFacts, used: Frame | None) -> Topic | None:
@@ -124,12 +162,13 @@ def efficiency(tasks: Frame, facts: TaskFacts, used: Frame | None) -> Topic | No
         if by_role["role"].n_unique() > 1:
             tables["limits_by_role"] = by_role
     if used is not None:
-        tables["use"] = use_by(used)
+        sums = use_sums(used, ["role", "gpu_model"])
+        tables["use"] = use_by(sums)
         for name, column in (("use_by_role", "role"), ("use_by_gpu_model", "gpu_model")):
-            found = use_by(used.filter(~nw.col(column).is_null()), (column,))
-            if not found.is_empty() and found[column].n_unique() > 1:
+            found = use_by(sums, [column])
+            if found[column].n_unique() > 1:
                 tables[name] = found
-        tables["use_curves"] = use_curves(used)
+        tables |= {"use_curves": use_curves(used), "gpu": gpu_use(used)}
     tables = {name: table for name, table in tables.items() if not table.is_empty()}
     if not tables:
         return None

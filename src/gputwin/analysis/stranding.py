@@ -44,18 +44,20 @@ def stranded_gpus(tasks: Any, instances: Any, nodes: pl.DataFrame, facts: TaskFa
     alive = nw.concat(
         [
             rows.filter((nw.col("start_time") <= time) & (nw.col("_end") > time)).select(
-                "job_id", "role", "node_id", time=nw.lit(time)
+                "job_id", "role", "node_id", snapshot=nw.lit(i)
             )
-            for time in edges.tolist()
+            for i, time in enumerate(edges.tolist())
         ],
         how="vertical",
     )
     used = aggregate(
         alive.join(asked, on=["job_id", "role"], how="inner"),
-        ["time", "node_id"],
+        ["snapshot", "node_id"],
         *(nw.col(c).sum().alias(c) for c in ("cpu", "memory", "gpu")),
     )
-    return pl.DataFrame([_snapshot(time, own, used.filter(pl.col("time") == time), typical) for time in edges.tolist()])
+    return pl.DataFrame(
+        [_snapshot(time, own, used.filter(pl.col("snapshot") == i), typical) for i, time in enumerate(edges.tolist())]
+    )
 
 
 def _typical(tasks: Frame) -> dict[str, float] | None:

@@ -30,7 +30,7 @@ JOB_LABELS = (
 )
 NO_LIMIT = -1
 
-_TEXTS = ("role", "application", "group", "user", "tenant", "workload", "qos", "gpu_model", "gpu_models_allowed")
+TEXTS = ("role", "application", "group", "user", "tenant", "workload", "qos", "gpu_model", "gpu_models_allowed")
 _AMOUNTS = (
     *("cpu_milli", "memory_mib", "disk_mib", "rdma_percent"),
     *("cpu_limit_milli", "memory_limit_mib", "gpu_limit_milli", "disk_limit_mib", "rdma_limit_percent"),
@@ -88,7 +88,7 @@ def task_facts(tasks: Any) -> TaskFacts:
     frame = known_times(tasks).with_columns(
         **{"_arrival": arrival(), "_runtime": runtime(), "_wait": wait(), "_last": arrival() + runtime()}
     )
-    counted = (*_TEXTS, *_AMOUNTS, *_TIMES, "gpu_count", "max_per_node", "_arrival", "_runtime", "_wait")
+    counted = (*TEXTS, *_AMOUNTS, *_TIMES, "gpu_count", "max_per_node", "_arrival", "_runtime", "_wait")
     bounds = [nw.col(c).min().alias(f"low_{c}") for c in _TIMES] + [
         nw.col(c).max().alias(f"high_{c}") for c in (*_TIMES, "_last")
     ]
@@ -128,7 +128,7 @@ def prepare(tasks: Any, facts: TaskFacts, clock: LocalClock | None = None) -> Fr
     `job_class` (numbers into the label tuples here), `hour`, `weekday`, `week` where the clock tells them.
     """
     frame = known_times(tasks)
-    texts = {c: nw.col(c) for c in _TEXTS}
+    texts = {c: nw.col(c) for c in TEXTS}
     frame = frame.select(
         **texts,
         status=nw.col("status").cast(nw.String),

@@ -183,6 +183,12 @@ class Trace:
             write_meta(replace(self.meta, fingerprint=fingerprint_of(digests)), folder)
         return Trace.open(path)
 
+    def _repr_html_(self) -> str:
+        """Return the trace as a notebook shows it."""
+        from gputwin.traces.notebook import trace_html
+
+        return trace_html(self)
+
     def between(self, start: float, end: float) -> Trace:
         """Return the trace of tasks and requests that arrive in [start, end) s, with their instances and usage."""
         tasks = self.tasks.filter(ARRIVAL.is_between(start, end, closed="left"))

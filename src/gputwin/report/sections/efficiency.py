@@ -63,6 +63,14 @@ def _use(topic: Topic) -> list[Part]:
     caption = f"Share of instances that ask for more than they use: {over}."
     parts.append(FigurePart("provisioning", "Over- and under-provisioned", figure, caption, use, half=True))
     parts.append(_use_table("Request against use", use, None))
+    gpu = topic.table("gpu")
+    if gpu is not None:
+        rows = [
+            (r["what"], f"{r['count']:,}", *(number(r[c]) for c in ("mean", "p50", "p95", "p99", "max")))
+            for r in gpu.to_dicts()
+        ]
+        kinds = {"what": Kind.TEXT} | dict.fromkeys(("instances", "mean", "median", "p95", "p99", "max"), Kind.NUMBER)
+        parts.append(TablePart("What instances use of their GPUs", kinds, tuple(rows)))
     for name, column, title in (("use_by_role", "role", "role"), ("use_by_gpu_model", "gpu_model", "GPU model")):
         by = topic.table(name)
         if by is not None:
