@@ -7,10 +7,11 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say
-from gputwin.cli.show import check_json, ingest_json, show_check, show_description, show_ingest
+from gputwin.cli.console import Json, Quiet, Seed, announce_compilation, emit, progress, say
+from gputwin.cli.show import check_json, ingest_json, show_check, show_comparison, show_description, show_ingest
 
 CLUSTER = "pai2020"
+REPLICATES = 3
 
 
 def run(
@@ -20,7 +21,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Generate a PAI trace as its publisher would ship it, ingest it, check quality and load, and write a report.
+    """Generate a PAI trace as its publisher would ship it, ingest, check and analyze it, and compare schedulers on it.
 
     Nothing is downloaded. The last line printed is the report's path.
 
@@ -33,12 +34,14 @@ def run(
     from gputwin.report import write_report
     from gputwin.simulation.cluster import open_cluster
     from gputwin.simulation.load import check_load
+    from gputwin.studies.comparison import compare, run_scenarios
     from gputwin.traces.describe import describe
     from gputwin.traces.ingest import ingest
     from gputwin.traces.locate import SYNTHETIC, check_jobs
     from gputwin.traces.synthetic import fidelity, generate, write_pai2020
 
     check_jobs(jobs)
+    announce_compilation(quiet)
     with progress(quiet or json) as step:
         step(f"generating {jobs:,} jobs")
         synthetic = generate("pai2020", jobs=jobs, seed=seed, instances=True)
@@ -49,6 +52,8 @@ def run(
         cluster = open_cluster(CLUSTER)
         step("comparing load with capacity")
         check = check_load(trace, cluster)
+        names = [f"{SYNTHETIC}pai2020?jobs={jobs}&seed={seed + k}" for k in range(REPLICATES)]
+        compared = compare(run_scenarios(names, cluster, progress=step), seed=seed)
         step("writing the report")
         report = write_report(
             output / "report.html",
@@ -57,7 +62,8 @@ def run(
             cluster=cluster,
             fidelity=fidelity(synthetic),
             title=f"A synthetic PAI trace: {jobs:,} jobs",
-            generated_from=f"{SYNTHETIC}pai2020?jobs={jobs}&seed={seed}",
+            generated_from=names[0],
+            compared=compared,
         )
         description = describe(trace)
 
@@ -69,7 +75,9 @@ def run(
         show_description(description)
         say("\n4. Compared with the cluster's capacity")
         show_check(cluster, check)
-        say("\n5. Report")
+        say(f"\n5. Simulated under {len(compared.labels)} sets of rules, {REPLICATES} seeds")
+        show_comparison(compared)
+        say("\n6. Report")
         say(str(report))
 
     data = {
@@ -78,6 +86,8 @@ def run(
         "ingest": ingest_json(trace.meta, directory),
         "description": description.to_json(),
         "check": check_json(cluster, check),
+        "scenarios": compared.means().to_dicts(),
+        "differences": compared.differences.to_dicts(),
         "report": str(report),
     }
     emit(data, json, render)

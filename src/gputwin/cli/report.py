@@ -17,6 +17,10 @@ def run(
         str | None,
         typer.Option("--cluster", help="Also check the load against this cluster; the trace's own nodes otherwise."),
     ] = None,
+    runs: Annotated[
+        list[Path] | None,
+        typer.Option("--run", metavar="DIR", help="A saved run to compare with the others; the first is the baseline."),
+    ] = None,
     title: Annotated[
         str | None, typer.Option("--title", help="Title of the report; the trace's own otherwise.")
     ] = None,
@@ -33,10 +37,14 @@ def run(
         gputwin report dlrm --cluster homogeneous:200x8 -o dlrm.html
 
         gputwin report synthetic:pai2020?jobs=100000 -o pai.html
+
+        gputwin report pai --run fifo --run sjf --run easy -o comparison.html
     """
     from gputwin.report import fidelity_of, write_report
     from gputwin.simulation.cluster import Cluster, open_cluster
     from gputwin.simulation.load import check_load
+    from gputwin.simulation.result import SimulationResult
+    from gputwin.studies.comparison import compare, label_runs
     from gputwin.traces.locate import open_trace
 
     with progress(quiet or json) as step:
@@ -49,6 +57,9 @@ def run(
             check = check_load(opened, target)
         step("writing the report")
         fidelity = fidelity_of(opened)
-        path = write_report(output, opened, check=check, cluster=named, fidelity=fidelity, title=title)
+        compared = compare(label_runs([SimulationResult.open(path) for path in runs])) if runs else None
+        path = write_report(
+            output, opened, check=check, cluster=named, fidelity=fidelity, title=title, compared=compared
+        )
 
     emit({"report": str(path), "bytes": path.stat().st_size}, json, lambda: say(str(path)))

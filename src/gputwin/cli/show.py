@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from gputwin.simulation.cluster import Cluster
     from gputwin.simulation.load import LoadCheck
+    from gputwin.studies.comparison import Comparison
     from gputwin.traces.dataset import TraceMeta
     from gputwin.traces.describe import Description
     from gputwin.traces.quality import Finding
@@ -139,3 +140,30 @@ def _figure(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def show_comparison(compared: Comparison) -> None:
+    """Print scenarios side by side, the change of the mean wait, and which to choose."""
+    from gputwin.studies.comparison.verdict import recommendation
+
+    rows = []
+    for row in compared.means().to_dicts():
+        change = "–"
+        if row["scenario"] != compared.baseline:
+            gap = compared.difference(row["scenario"], "mean wait")
+            change = f"{gap['difference']:+,.1f}"
+            if gap["low"] is not None:
+                change += f" [{gap['low']:+,.1f}, {gap['high']:+,.1f}]"
+        rows.append(
+            [
+                row["scenario"],
+                *(format_duration(row[name]) for name in ("mean wait", "p95 wait", "mean JCT")),
+                change,
+                *(f"{row[name]:.1%}" for name in ("GPU allocation", "fragmentation")),
+                f"{row['fairness']:.3f}",
+            ]
+        )
+    change = f"mean wait less {compared.baseline}'s, s"
+    columns = ["scenario", "mean wait", "p95 wait", "mean JCT", change, "GPUs", "fragmented", "fairness"]
+    table("Scenarios", columns, rows)
+    say(recommendation(compared))

@@ -12,10 +12,12 @@ from gputwin.core.errors import UserError
 from gputwin.report.html import render
 from gputwin.report.page import Section
 from gputwin.report.sections import APPENDIX, SECTIONS
+from gputwin.report.sections.comparison import comparison
 from gputwin.report.sections.method import method
 from gputwin.report.subject import Subject
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.load import LoadCheck
+from gputwin.studies.comparison import Comparison
 from gputwin.traces.atomic import atomic_file
 from gputwin.traces.dataset import Trace
 
@@ -30,13 +32,14 @@ def write_report(
     title: str | None = None,
     generated_from: str | None = None,
     analysis: Analysis | None = None,
+    compared: Comparison | None = None,
     extra: Sequence[Section] = (),
 ) -> Path:
     """Write the trace's report to `path`, all or nothing, and return the path.
 
     `check` is the load check against `cluster` (the trace's own nodes where none is given), `generated_from` the
     `synthetic:…` name of a trace that was read back from generated files, `analysis` the trace's where it was made
-    before. `extra` sections follow the report's own.
+    before, `compared` scenarios to put side by side. `extra` sections follow the report's own.
     The same trace gives the same bytes.
     """
     if path.suffix.lower() not in (".html", ".htm"):
@@ -50,6 +53,8 @@ def write_report(
         generated_from=generated_from,
         analysis=analysis,
     )
+    if compared is not None:
+        extra = (comparison(compared, subject.timeline), *extra)
     page = render(subject.title, sections_of(subject, extra))
     with atomic_file(path) as fresh:
         fresh.write_bytes(page)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from gputwin.simulation.cluster import Cluster, open_cluster
 from gputwin.simulation.result import SimulationResult, result_of
@@ -40,6 +41,7 @@ def simulate(
     workload = workload_of(opened, cluster_models(cluster), share=share, predict=predict)
     scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {})
     outcome = run(workload, cluster, scheduler, seed=seed, bin_seconds=bin_seconds)
-    return result_of(
+    result = result_of(
         outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
     )
+    return replace(result, manifest={**result.manifest, "share": share, "predict": predict})

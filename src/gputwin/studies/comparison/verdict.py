@@ -34,7 +34,7 @@ def recommendation(comparison: Comparison) -> str:
     text = f"Choose {best['scenario']}: the mean wait is {format_duration(best['mean wait'])}, {_against(comparison, best)}."
     if alike:
         text += f" {_listed(alike)} {'does' if len(alike) == 1 else 'do'} about as well."
-    return text + _price(base, best)
+    return text + _doubt(comparison, best) + _price(base, best)
 
 
 def remarks(comparison: Comparison) -> tuple[str, ...]:
@@ -65,11 +65,21 @@ def _against(comparison: Comparison, best: dict[str, float]) -> str:
     base = gap["baseline"] or 0.0
     text = f"against {format_duration(base)} under {comparison.baseline}"
     if base and gap["difference"] is not None:
-        text += f" ({gap['difference'] / base:+.0%})"
+        text += f" ({gap['difference'] / base:+.1%})"
     if gap["low"] is not None and gap["high"] is not None:
         interval = f"95 % interval {_signed(gap['low'])} to {_signed(gap['high'])}"
         text += f", a difference of {_signed(gap['difference'])} ({interval})"
     return text
+
+
+def _doubt(comparison: Comparison, best: dict[str, float]) -> str:
+    """Return that the gain may be chance, where its interval holds zero or there is none."""
+    gap = comparison.difference(str(best["scenario"]), "mean wait")
+    if gap["low"] is None or gap["high"] is None:
+        return " One pair of runs does not tell how much of that is chance."
+    if gap["low"] <= 0 <= gap["high"]:
+        return f" {comparison.replicates} replicates differ too much to be sure: the interval holds zero. Run more."
+    return ""
 
 
 def _price(base: dict[str, float], best: dict[str, float]) -> str:

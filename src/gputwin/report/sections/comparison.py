@@ -1,0 +1,178 @@
+"""Scenarios side by side: what each does to waits, use and fairness, why jobs wait under it, and which to choose."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from gputwin.analysis.words import duration, share
+from gputwin.report import charts
+from gputwin.report.page import Bullets, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.timeline import Timeline
+from gputwin.simulation.engine.attribution import CAUSE_NAMES
+from gputwin.studies.comparison.compare import DURATIONS, METRICS, Comparison
+from gputwin.studies.comparison.verdict import recommendation, remarks
+
+_POINTS = 160
+_BINS = 200
+_CHANGES = ("mean wait", "mean JCT", "mean slowdown", "GPU allocation", "fairness")
+_SHARES = ("GPU allocation", "fragmentation")
+_NOTES = (
+    "All scenarios were given the same jobs. A difference is taken per replicate, so that what all scenarios have in "
+    "common cancels out; its interval is Student's over replicates, and with a single replicate a circular block "
+    "bootstrap over 100 bins of arrival time (means over jobs only).",
+    "Slowdown is bounded: completion time over the longer of runtime and ten seconds. Fairness is Jain's index over "
+    "tenants of time served over time in the system; 1 is equal treatment. Allocation and fragmentation are means over "
+    "the time in which jobs were submitted; fragmentation is Weng et al.'s (ATC'23).",
+    "Curves over time are those of the first replicate, averaged into at most 200 bins; distribution functions are of "
+    "all replicates together.",
+)
+
+
+def comparison(compared: Comparison, timeline: Timeline) -> Section:
+    """Return the section that puts scenarios side by side."""
+    parts: list[Part] = [Statement(recommendation(compared), Tone.GOOD), _figures(compared)]
+    if compared.differences.height:
+        parts += [_difference_figure(compared), _differences(compared)]
+    parts += [part for part in (_causes(compared), _waits(compared)) if part is not None]
+    parts += _over_time(compared, timeline)
+    said = remarks(compared)
+    if said:
+        parts.append(Bullets(said))
+    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES)
+
+
+def _shown(metric: str, value: float | None) -> str:
+    if value is None:
+        return "–"
+    if metric in DURATIONS:
+        return duration(value)
+    return share(value) if metric in _SHARES else f"{value:,.3f}"
+
+
+def _figures(compared: Comparison) -> TablePart:
+    rows = tuple(
+        (row["scenario"], *(_shown(metric, row[metric]) for metric in METRICS)) for row in compared.means().to_dicts()
+    )
+    kinds = {"scenario": Kind.TEXT} | dict.fromkeys(METRICS, Kind.NUMBER)
+    count = compared.replicates
+    note = f"Means over {count} replicates." if count > 1 else "One replicate."
+    return TablePart("Scenarios side by side", kinds, rows, note)
+
+
+def _differences(compared: Comparison) -> TablePart:
+    rows = []
+    for label in compared.labels[1:]:
+        cells = []
+        for metric in _CHANGES:
+            found = compared.differences.filter((pl.col("scenario") == label) & (pl.col("metric") == metric))
+            cells.append(_change(metric, found.row(0, named=True)) if found.height else "–")
+        rows.append((label, *cells))
+    kinds = {"scenario": Kind.TEXT} | dict.fromkeys(_CHANGES, Kind.NUMBER)
+    note = "95 % intervals in brackets, where there is one."
+    return TablePart(f"Difference to {compared.baseline}", kinds, tuple(rows), note)
+
+
+def _change(metric: str, row: dict[str, float]) -> str:
+    text = _signed(metric, row["difference"])
+    if row["low"] is not None and row["high"] is not None:
+        text += f" [{_signed(metric, row['low'])}, {_signed(metric, row['high'])}]"
+    return text
+
+
+def _signed(metric: str, value: float) -> str:
+    if metric in _SHARES:
+        return f"{100 * value:+.2f} pt"
+    sign = "−" if value < 0 else "+"
+    return f"{sign}{duration(abs(value))}" if metric in DURATIONS else f"{value:+.3f}"
+
+
+def _difference_figure(compared: Comparison) -> FigurePart:
+    frame = compared.differences.filter(pl.col("metric") == "mean wait").select(
+        pl.col("scenario").alias("level"), pl.lit("the jobs").alias("control"), "low", "high",
+        pl.col("difference").alias("estimate"),
+    )  # fmt: skip
+    best = frame.sort("estimate").row(0, named=True)
+    caption = (
+        f"Mean wait of each scenario less that of {compared.baseline}, with its 95 % interval: left of zero jobs wait "
+        f"less. The largest gain is {best['level']}'s, {_signed('mean wait', best['estimate'])}."
+    )
+    figure = charts.forest(frame, f"difference of the mean wait to {compared.baseline}, s")
+    figure.update_layout(showlegend=False)
+    return FigurePart("scenario-differences", "What each scenario changes", figure, caption, frame)
+
+
+def _causes(compared: Comparison) -> FigurePart | None:
+    long = compared.causes().filter(pl.col("seconds") > 0)
+    if long.is_empty():
+        return None
+    names = [cause for cause in CAUSE_NAMES if cause in set(long["cause"])]
+    wide = pl.DataFrame({"scenario": list(compared.labels)}).join(
+        long.pivot("cause", index="scenario", values="seconds"), on="scenario", how="left", maintain_order="left"
+    )
+    wide = wide.select("scenario", *names).fill_null(0.0)
+    figure = charts.bars(wide, "scenario", {c: c.replace("_", " ") for c in names}, "mean wait per job, s")
+    figure.update_layout(barmode="stack")
+    top = long.sort("seconds", descending=True).row(0, named=True)
+    caption = (
+        f"Every waiting second is charged to one cause; bars add up to the mean wait. The largest single part is "
+        f"“{top['cause'].replace('_', ' ')}” under {top['scenario']}: {duration(top['seconds'])} a job."
+    )
+    return FigurePart("scenario-causes", "Why jobs wait", figure, caption, wide, half=True)
+
+
+def _waits(compared: Comparison) -> FigurePart | None:
+    frames = []
+    for label in compared.labels:
+        waits = np.sort(np.concatenate([r.jobs["wait_seconds"].drop_nulls().to_numpy() for r in compared.of(label)]))
+        if waits.size:
+            at = np.unique(np.concatenate([np.linspace(0, 1, _POINTS), 1 - np.geomspace(1e-4, 1, _POINTS)]))
+            frames.append(
+                pl.DataFrame({"scenario": label, "value": np.quantile(waits, at, method="inverted_cdf"), "share": at})
+            )
+    if not frames:
+        return None
+    frame = pl.concat(frames)
+    if not (frame["value"] > 0).any():
+        return None
+    zero = {f["scenario"][0]: float(f.filter(pl.col("value") == 0)["share"].max() or 0.0) for f in frames}  # type: ignore[arg-type]
+    least, most = min(zero, key=zero.__getitem__), max(zero, key=zero.__getitem__)
+    caption = (
+        f"Share of jobs that wait no longer. {share(zero[most])} start at once under {most}, {share(zero[least])} under "
+        f"{least}; zeros have no place on a log axis, so a curve begins at their share."
+    )
+    figure = charts.curves(frame, "scenario", "wait", "jobs")
+    return FigurePart("scenario-waits", "How long jobs wait", figure, caption, frame, half=True)
+
+
+def _over_time(compared: Comparison, timeline: Timeline) -> list[Part]:
+    parts: list[Part] = []
+    for column, id_, title, what, percent in (
+        ("waiting_jobs", "scenario-queue", "Queue over time", "jobs waiting", False),
+        ("gpu_allocation", "scenario-allocation", "GPU allocation over time", "share of GPUs allocated", True),
+    ):
+        frame = _binned(compared, column)
+        if frame.height < 2:
+            continue
+        peak = {label: float(frame[label].max() or 0.0) for label in compared.labels}  # type: ignore[arg-type]
+        top = max(peak, key=peak.__getitem__)
+        value = share(peak[top]) if percent else f"{peak[top]:,.0f}"
+        shown = frame.with_columns(timeline.shown(pl.col("time")).alias("at"))
+        figure = charts.over_time(
+            shown, {label: label for label in compared.labels}, timeline.axis, what, percent=percent
+        )
+        caption = f"The highest {'allocation' if percent else 'queue'} is {value}, under {top}."
+        parts.append(FigurePart(id_, title, figure, caption, shown, half=True))
+    return parts
+
+
+def _binned(compared: Comparison, column: str) -> pl.DataFrame:
+    """Return the first replicate's series of each scenario, one column per scenario, in at most `_BINS` bins."""
+    frame = None
+    for label in compared.labels:
+        series = compared.of(label)[0].series.select("time", pl.col(column).alias(label))
+        frame = series if frame is None else frame.join(series, on="time", how="left", maintain_order="left")
+    assert frame is not None
+    step = -(-frame.height // _BINS)
+    groups = frame.with_row_index("row").group_by(pl.col("row") // step, maintain_order=True)
+    return groups.agg(pl.col("time").first(), pl.col(*compared.labels).mean()).drop("row")
