@@ -15,7 +15,7 @@ from gputwin.studies.comparison.verdict import recommendation, remarks
 
 _POINTS = 160
 _BINS = 200
-_CHANGES = ("mean wait", "mean JCT", "mean slowdown", "GPU allocation", "fairness")
+_CHANGES = ("mean wait", "mean slowdown", "GPU allocation", "fairness")
 _SHARES = ("GPU allocation", "fragmentation")
 _NOTES = (
     "All scenarios were given the same jobs. A difference is taken per replicate, so that what all scenarios have in "

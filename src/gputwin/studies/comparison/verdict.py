@@ -38,17 +38,19 @@ def recommendation(comparison: Comparison) -> str:
 
 
 def remarks(comparison: Comparison) -> tuple[str, ...]:
-    """Return what each single change does, where the scenarios differ in one thing from the baseline or each other."""
+    """Return which differences may be chance, and what most waiting is for where it is longest."""
     rows = []
-    for label in comparison.labels[1:]:
-        gap = comparison.difference(label, "mean wait")
-        if gap["low"] is None or gap["high"] is None or gap["baseline"] is None:
-            continue
-        if gap["low"] <= 0 <= gap["high"]:
-            rows.append(
-                f"{label} against {comparison.baseline}: the mean wait differs by {_signed(gap['difference'])}, "
-                f"which may be chance (95 % interval {_signed(gap['low'])} to {_signed(gap['high'])})."
-            )
+    gaps = [comparison.difference(label, "mean wait") for label in comparison.labels[1:]]
+    unsure = [
+        str(g["scenario"])
+        for g in gaps
+        if g["low"] is not None and g["high"] is not None and g["low"] <= 0 <= g["high"]
+    ]
+    if unsure:
+        rows.append(
+            f"The mean wait under {_listed(unsure)} differs from that under {comparison.baseline} by no more than chance "
+            "may: the 95 % interval holds zero."
+        )
     worst = max(comparison.means().to_dicts(), key=lambda r: r["mean wait"] or 0.0)
     causes = comparison.causes().filter(pl.col("scenario") == worst["scenario"]).sort("seconds", descending=True)
     if causes.height and causes["seconds"][0] > 0:
