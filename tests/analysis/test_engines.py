@@ -17,7 +17,6 @@ from gputwin.analysis.dimensions import Dimension, dimensions_of
 from gputwin.analysis.efficiency import efficiency
 from gputwin.analysis.frames import Frame
 from gputwin.analysis.placement import placement
-from gputwin.analysis.survival import survival_table
 from gputwin.analysis.tasks import TaskFacts, prepare, task_facts
 from gputwin.analysis.workload import workload
 from gputwin.traces.dataset import Trace
@@ -39,12 +38,11 @@ def ready(trace: Trace, tasks: Any) -> tuple[Frame, TaskFacts, dict[str, Dimensi
 
 
 def spreads(trace: Trace, tasks: Any) -> Found:
-    """Return waits by role, class and local hour with their intervals, and censored runtimes by GPU model."""
+    """Return what is known of all tasks, and waits by local hour with their tails and intervals."""
     frame, facts, by = ready(trace, tasks)
     return {
         "facts": pl.DataFrame([vars(facts) | {"known": str(facts.known)}]),
-        "waits": spread_by(frame, "wait", [by["gpu_request"], by["hour"]]),
-        "runtimes": survival_table(frame, ["gpu_model"]),
+        "waits": spread_by(frame, "wait", [by["hour"]]),
     }
 
 

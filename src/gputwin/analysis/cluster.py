@@ -120,7 +120,7 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
             remarks.append(
                 Remark(
                     f"At times more {' and '.join(over)} is allocated than the node table has: the two do not belong "
-                    "together, or runtimes include more than holding.",
+                    "together, or tasks are given less than they ask for.",
                     True,
                 )
             )

@@ -71,10 +71,9 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
         top = frame.row(int(frame["queued"].arg_max() or 0), named=True)
         caption = (
             f"Tasks waiting and the GPUs they ask for{width}: {aggregates.mean(frame['queued']):,.1f} tasks on "
-            "average, most in the bin that "
-            f"begins {subject.timeline.words(top['begin'])} ({top['queued']:,.1f})."
-        )
-        parts.append(FigurePart("queue", "Queue over time", figure, caption, shown))
+            f"average; the fullest bin holds {top['queued']:,.1f} and begins {subject.timeline.words(top['begin'])}"
+        ).rstrip(",")
+        parts.append(FigurePart("queue", "Queue over time", figure, f"{caption}.", shown))
     return [*parts, *_by_model(timeline, topic)]
 
 
