@@ -58,7 +58,8 @@ class Explanation:
 
     def story(self) -> list[str]:
         """Return the explanation in sentences."""
-        what = f"{self.instances} instance{'s' if self.instances != 1 else ''} with {self.gpus:g} GPUs in all"
+        gpus = f"{self.gpus:g} GPU{'' if self.gpus == 1 else 's'}"
+        what = f"{self.instances} instance{'s' if self.instances != 1 else ''} with {gpus} in all"
         lines = [f"Job {self.job_id} ({self.tenant}) asked for {what}."]
         if self.wait_seconds is None:
             return [*lines, f"It never started: {self.outcome.replace('_', ' ')}."]
