@@ -203,7 +203,7 @@ def _make_world(
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
     np.add.at(popularity, workload.groups["request"], np.repeat(per_shape, shapes["groups"]))
-    index = make_index(machines, requests, workload.allowed, popularity)
+    index = make_index(machines, requests, workload.allowed, popularity, dear=placement.typical)
     if placement.fresh:
         requests["slot"] = NO_SLOT
     elif placement.first:

@@ -43,6 +43,7 @@ class Index(NamedTuple):
     models: Ints  # [r]: the same as a bit set
     scores: Floats  # [slot, n]; -inf where it does not fit
     winners: SmallInts  # [slot, 2·leaves]: the best node of each branch, -1 where none fits
+    dear: Ints  # [1]: 1 where a score costs far more than a step in a tree
 
 
 LOG_END, FREED = 0, 1
@@ -51,9 +52,12 @@ NO_SLOT, FIRST_FITS = -1, -2
 
 
 def make_index(
-    machines: Machines, requests: Records, allowed: Flags, popularity: Ints, *, memory_bytes: int = 1 << 28
+    machines: Machines, requests: Records, allowed: Flags, popularity: Ints, *, dear: bool, memory_bytes: int = 1 << 28
 ) -> Index:
-    """Return the index of these machines; the most popular requests have slots, within `memory_bytes`."""
+    """Return the index of these machines; the most popular requests have slots, within `memory_bytes`.
+
+    `dear`: a score costs far more than a step in a tree.
+    """
     nodes = machines.nodes.size
     leaves = 1 << max(nodes - 1, 1).bit_length()
     slots = int(min(requests.size, max(1, memory_bytes // (8 * nodes + 8 * leaves))))
@@ -68,6 +72,7 @@ def make_index(
         models=models_of(allowed),
         scores=np.full((slots, nodes), -np.inf),
         winners=np.full((slots, 2 * leaves), -1, np.int32),
+        dear=np.array([dear], np.int64),
     )
     _grow(index.branches, machines, leaves)
     return index

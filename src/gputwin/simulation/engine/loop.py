@@ -10,7 +10,7 @@ from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
 from gputwin.simulation.engine.passes import begin, blame_cluster, queue_of, reason
-from gputwin.simulation.engine.place import place, unplace
+from gputwin.simulation.engine.place import place, place_one, unplace
 from gputwin.simulation.engine.queue import WAITING, push, remove
 from gputwin.simulation.engine.running import believe, discharge
 from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
@@ -102,7 +102,8 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     greedy = mode == GREEDY and world.options[STARVING] == 0
     passable = greedy and world.queue.shapes[s].waiting == 0
     if mode == LOSS or (not undecided and (alone or passable)):
-        if place(world, j, score, devices):
+        single = world.queue.shapes[s].instances == 1
+        if place_one(world, j, score, devices) if single else place(world, j, score, devices):
             begin(world, j, now)
             if greedy and not alone:
                 # What it took may change why others wait.
@@ -163,10 +164,14 @@ def _starve(world: World, j: int) -> None:
 def _mark_never_fitting(world: World, score: Any, devices: Any) -> None:
     """Mark shapes of which not even the empty cluster can hold a job."""
     jobs, shapes = world.queue.jobs, world.queue.shapes
+    unknown = shapes.size
     for j in range(jobs.size):
+        if unknown == 0:
+            return
         s = wide(jobs[j].shape)
         if shapes[s].never_fits >= 0:
             continue
+        unknown -= 1
         shapes[s].never_fits = not place(world, j, score, devices)
         if shapes[s].never_fits == 0:
             unplace(world, jobs[j].first_slot, jobs[j].first_slot + shapes[s].instances)

@@ -54,6 +54,14 @@ def _fits_where_changed(world: World, s: int, since: int) -> bool:
     return False
 
 
+@inlined
+def place_one(world: World, j: int, score: Any, devices: Any) -> bool:
+    """Give the only instance of job j its node and devices, or return False."""
+    r = world.groups[world.queue.shapes[world.queue.jobs[j].shape].first_group].request
+    n = best_node(world.index, world.machines, world.requests, r, world.knobs, score)
+    return n >= 0 and _put(world, world.queue.jobs[j].first_slot, r, n, devices)
+
+
 @compiled
 def place(world: World, j: int, score: Any, devices: Any) -> bool:
     """Give every instance of job j its node and devices, or change nothing and return False."""

@@ -1,8 +1,8 @@
 """The best node for a request under a placement's score.
 
-Two ways, whichever costs less for this request now: ask every node that fits, or keep the scores of all nodes in a
-tournament tree and ask only nodes that changed since. A request that comes often while much is free is kept; one that
-comes rarely, or of which few nodes can take any, is asked anew.
+Two ways, whichever costs less now: ask every node that fits, or keep the scores of all nodes in a tournament tree and
+ask only nodes that changed since. Scores are kept of a request that comes often while many nodes fit it, and always
+where a score is dear.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import FIRST_FITS, FULL, LOG_END, Index, next_fit, room_on
 from gputwin.simulation.engine.state import Knobs, Machines, Records
 
-_WORTH_KEEPING = 2
-"""Nodes that fit per node that changed between two uses, from which on keeping scores is cheaper than asking."""
+_FEW = 32
+"""With fewer nodes to ask, asking is cheaper than keeping."""
+_OFTEN = 4
+"""Changes between two uses, per node that fits, up to which a request comes often."""
 
 
 _LOWEST = -1e308
@@ -29,18 +31,19 @@ def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs
     if request.slot == FIRST_FITS:
         return next_fit(index, machines, requests, r, 0, FULL)
     end = index.log_end[LOG_END]
-    keep = request.slot >= 0 and (end - request.used) * _WORTH_KEEPING <= request.fitting
-    request.used = end
-    if not keep:
-        request.seen = -1
-        return _ask_all(index, machines, requests, r, knobs, score)
-    if request.seen < 0:
-        _ask_all(index, machines, requests, r, knobs, score)
-        _build(index, request.slot)
-    else:
+    since, request.used = end - request.used, end
+    if request.seen >= 0 and end - request.seen <= request.fitting:
         _follow(index, machines, requests, r, knobs, score)
-    request.seen = end
-    return index.winners[request.slot, 1]
+        request.seen = end
+        return index.winners[request.slot, 1]
+    best = _ask_all(index, machines, requests, r, knobs, score)
+    pays = request.fitting >= _FEW and since <= _OFTEN * request.fitting
+    if request.slot >= 0 and (pays or index.dear[0] != 0):
+        _build(index, request.slot)
+        request.seen = end
+    else:
+        request.seen = -1
+    return best
 
 
 @inlined
