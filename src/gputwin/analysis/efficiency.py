@@ -30,8 +30,8 @@ _NOTES = (
 
 
 def request_and_use(tasks: Any, usage: Any, nodes: Any) -> Frame:
-    """Return one row per instance with sensors: request and use of each resource, role, model, runtime s, capacity."""
-    rows = lazy(usage).filter(nw.col("scope").cast(nw.String) == "instance")
+    """Return one row per instance with sensors: request, use and capacity, role, model, runtime s."""
+    rows = lazy(usage).filter(nw.col("scope") == "instance")
     rows = rows.filter(~nw.col("job_id").is_null())
     used = {f"used_{c}": nw.col(c) for c in (*USED.values(), "gpu_memory_mib")}
     rows = rows.select("job_id", "role", "node_id", **used)
@@ -50,7 +50,9 @@ def request_and_use(tasks: Any, usage: Any, nodes: Any) -> Frame:
         cap_memory_mib=nw.col("memory_mib"),
         cap_gpu_milli=nw.col("gpu_count").cast(nw.Int64) * 1000,
     )
-    return rows.join(asked, on=["job_id", "role"], how="inner").join(capacity, on="node_id", how="left")
+    joined = rows.join(asked, on=["job_id", "role"], how="inner").join(capacity, on="node_id", how="left")
+    # Names have done their work; carrying them along is most of the cost.
+    return joined.drop("job_id", "node_id")
 
 
 def use_sums(frame: Frame, by: Sequence[str]) -> pl.DataFrame:

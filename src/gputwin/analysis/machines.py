@@ -33,7 +33,7 @@ _NOTES = (
 
 def machine_means(usage: Any) -> pl.DataFrame:
     """Return the mean of each metric on each machine, weighed by the length of the samples; `samples` of it."""
-    rows = lazy(usage).filter((nw.col("scope").cast(nw.String) == "node") & ~nw.col("node_id").is_null())
+    rows = lazy(usage).filter((nw.col("scope") == "node") & ~nw.col("node_id").is_null())
     length = (nw.col("end_time") - nw.col("start_time")).clip(1.0, None)
     rows = rows.select("node_id", *METRICS, _weight=nw.coalesce(length, nw.lit(1.0)))
     weighed = rows.with_columns(

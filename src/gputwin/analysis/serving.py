@@ -68,7 +68,7 @@ def metric_samples(series: Any, usage: Any | None) -> Frame:
     """Return samples of all serving metrics in one long frame: `metric`, `entity`, `time` s, `value`."""
     parts = [lazy(series).select("metric", "entity", "time", "value")]
     if usage is not None:
-        rows = lazy(usage).filter(nw.col("scope").cast(nw.String) == "instance")
+        rows = lazy(usage).filter(nw.col("scope") == "instance")
         for column, (name, size) in _USAGE.items():
             value = nw.col(column) / size
             part = rows.select(
