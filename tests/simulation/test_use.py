@@ -57,3 +57,9 @@ def test_a_run_says_it_where_the_trace_does():
     assert 0 < shares["gpu"] < 1
     assert with_use.series["gpu_unused"].drop_nulls().is_between(-1e-9, 1 + 1e-9).all()
     assert simulate(open_trace("synthetic:pai2020?jobs=300"), "pai2020").summary["unused_allocation"] is None
+
+
+def test_a_notebook_shows_the_run():
+    shown = simulate("synthetic:philly?jobs=50", "homogeneous:2x8")._repr_html_()
+    assert "50 jobs on homogeneous:2x8" in shown
+    assert "order fifo" in shown

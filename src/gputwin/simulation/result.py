@@ -18,6 +18,7 @@ from gputwin.simulation.engine.series import FRAGMENTED, RAN, RUNNING_JOBS, USED
 from gputwin.simulation.engine.state import WHOLE
 from gputwin.simulation.engine.world import ATTRIBUTE
 from gputwin.simulation.metrics import summarise
+from gputwin.simulation.notebook import run_html
 from gputwin.simulation.simulate import Run
 from gputwin.simulation.use import unused, unused_over_time
 from gputwin.traces.atomic import atomic_directory
@@ -41,6 +42,10 @@ class SimulationResult:
     groups: pl.DataFrame
     summary: dict[str, Any]
     manifest: dict[str, Any]
+
+    def _repr_html_(self) -> str:
+        """Return the run as a notebook shows it."""
+        return run_html(self)
 
     def save(self, path: Path) -> Path:
         """Write the run to the directory `path`, all or nothing."""

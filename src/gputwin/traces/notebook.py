@@ -19,9 +19,11 @@ def trace_html(trace: Trace) -> str:
     counts |= {"nodes": d.nodes, "GPUs": d.gpus, "findings": len(d.findings)}
     words = ", ".join(f"{format_count(n)} {name}" for name, n in counts.items() if n)
     span = f"{format_duration(d.span_seconds)} on a clock that is {d.clock}, zone {d.zone}"
-    parts = [f"<p><b>{_text(d.title or d.source)}</b> ({_text(d.source)})<br>{_text(span)}<br>{_text(words)}</p>"]
+    parts = [
+        f"<p><b>{html_text(d.title or d.source)}</b> ({html_text(d.source)})<br>{html_text(span)}<br>{html_text(words)}</p>"
+    ]
     rows = [(name, f"{count:,}", TABLES[name].row) for name, count in d.tables.items()]
-    parts.append(_table(("table", "rows", "a row is"), rows))
+    parts.append(html_table(("table", "rows", "a row is"), rows))
     names = ("mean", "p50", "p95", "p99", "max")
     spreads = [
         (name, f"{spread['count']:,.0f}", *(format_duration(spread[n]) for n in names), f"{spread['zero_share']:.1%}")
@@ -29,15 +31,17 @@ def trace_html(trace: Trace) -> str:
         if spread
     ]
     if spreads:
-        parts.append(_table(("", "tasks", *names, "zero"), spreads))
+        parts.append(html_table(("", "tasks", *names, "zero"), spreads))
     return f"<div>{''.join(parts)}</div>"
 
 
-def _table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-    cells = "".join(f"<th>{_text(name)}</th>" for name in head)
-    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+def html_table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table; every text is escaped."""
+    cells = "".join(f"<th>{html_text(name)}</th>" for name in head)
+    body = "".join("<tr>" + "".join(f"<td>{html_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
     return f"<table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def _text(value: object) -> str:
+def html_text(value: object) -> str:
+    """Return a value as escaped text, shortened."""
     return html.escape(shorten(value, 200))
