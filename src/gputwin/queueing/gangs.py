@@ -6,19 +6,19 @@ below 1: how far below depends on the sizes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from gputwin.core.errors import UserError
 from gputwin.queueing.distributions import Floats
-from gputwin.queueing.erlang import erlang_c
 from gputwin.queueing.steady import UnstableError, Waiting
 
-_MOST_STATES = 20_000
-State = tuple[int, ...]
-"""How many of each class run, and which class stands at the head of the queue."""
+_MOST_STATES = 200_000
+_NOBODY, _PLENTY = -1, -1
+_NEVER = 1e-9
 
 
 class Gang(NamedTuple):
@@ -76,70 +76,125 @@ def saturated_jobs(servers: int, gangs: Sequence[Gang]) -> float:
 def saturated_throughput(servers: int, gangs: Sequence[Gang]) -> float:
     """Return the largest stable arrival rate, jobs per second, first come first served, exponential service by class.
 
-    The saturated system (Baccelli and Foss, 1995): there is always a next job, drawn from the shares. Its Markov chain
-    (how many of each class run, and which class stands at the head) is solved as it stands.
+    The saturated system (Baccelli and Foss, "On the Saturation Rule for the Stability of Queues", 1995): there is
+    always a next job, drawn from the shares. Its Markov chain is solved as it stands.
     """
-    _check(servers, gangs)
-    total = sum(g.share for g in gangs)
-    shares, needs = [g.share / total for g in gangs], [g.servers for g in gangs]
-    rates = [1 / g.mean_service for g in gangs]
-
-    def admit(running: State, chance: float, into: dict[State, float]) -> None:
-        """Draw next jobs until one does not fit; a state is the running counts and the class at the head."""
-        free = servers - sum(n * b for n, b in zip(running, needs, strict=True))
-        for k, (share, need) in enumerate(zip(shares, needs, strict=True)):
-            if need > free:
-                state = (*running, k)
-                into[state] = into.get(state, 0.0) + chance * share
-            elif share > 0:
-                admit(_plus(running, k), chance * share, into)
-
-    first: dict[State, float] = {}
-    admit((0,) * len(gangs), 1.0, first)
-    number = {state: i for i, state in enumerate(first)}
-    order, edges = list(first), []
-    for state in order:
-        running, head = state[:-1], state[-1]
-        for k, count in enumerate(running):
-            if not count:
-                continue
-            after: dict[State, float] = {}
-            left = _plus(running, k, -1)
-            if needs[head] <= servers - sum(n * b for n, b in zip(left, needs, strict=True)):
-                admit(_plus(left, head), 1.0, after)
-            else:
-                after[(*left, head)] = 1.0
-            for target, chance in after.items():
-                if target not in number:
-                    number[target] = len(order)
-                    order.append(target)
-                    if len(order) > _MOST_STATES:
-                        raise UserError(f"more than {_MOST_STATES:,} states; use fewer servers or classes")
-                edges.append((number[state], number[target], count * rates[k] * chance))
-    share = _stationary(len(order), edges)
-    speed = [sum(n * r for n, r in zip(state[:-1], rates, strict=True)) for state in order]
+    chain = _Chain(servers, gangs)
+    states, edges = chain.explore(chain.admit(chain.empty, _PLENTY), lambda state: chain.completions(state, _PLENTY))
+    share = _stationary(len(states), edges)
+    speed = [sum(n * r for n, r in zip(state.running, chain.rates, strict=True)) for state in states]
     return float(share @ np.array(speed))
 
 
-def gang_wait(servers: int, arrival_rate: float, gangs: Sequence[Gang], throughput: float | None = None) -> Waiting:
-    """Return the waits of gangs first come first served, approximately: M/M/k with k the jobs that run in saturation.
+def gang_wait(servers: int, arrival_rate: float, gangs: Sequence[Gang]) -> Waiting:
+    """Return the waits of gangs first come first served: Poisson arrivals, exponential service by class.
 
-    k = throughput × mean service need not be whole, and makes the queue unstable exactly where it is. It is exact where
-    all gangs have one size that divides the servers; between, it is a heuristic whose errors docs/queueing.md lists.
+    The Markov chain of what runs, who stands at the head and how many wait behind (Brill and Green, "Queues in Which
+    Customers Receive Simultaneous Service from a Random Number of Servers", 1984, for any number of servers), cut where
+    the queue is as good as never so long. Share that waits and mean are exact; for a handful of servers and classes.
     """
-    most = saturated_throughput(servers, gangs) if throughput is None else throughput
-    total = sum(g.share for g in gangs)
-    mean = sum(g.share * g.mean_service for g in gangs) / total
+    most = saturated_throughput(servers, gangs)
     if arrival_rate >= most:
         raise UnstableError(
             f"{arrival_rate:.3g} gangs/s arrive and at most {most:.3g} can be served in order of arrival: "
             "the queue grows without end"
         )
-    k = most * mean
-    load = arrival_rate * mean
-    waits = erlang_c(k, load)
-    busy = arrival_rate * sum(g.share * g.mean_service * g.servers for g in gangs) / total / servers
-    return Waiting(servers, arrival_rate, busy, waits, waits / (most - arrival_rate))
+    chain = _Chain(servers, gangs)
+    longest = 100
+    while True:
+        start = [(_State(chain.empty, _NOBODY, 0), 1.0)]
+        states, edges = chain.explore(start, partial(chain.moves, arrival_rate=arrival_rate, longest=longest))
+        share = _stationary(len(states), edges)
+        waiting = np.array([s.behind + (s.head != _NOBODY) for s in states])
+        if share[waiting > longest - 2].sum() < _NEVER:
+            break
+        longest *= 2
+    blocked = np.array([1.0 if s.head != _NOBODY else chain.refused(s.running) for s in states])
+    busy = np.array([servers - chain.free(s.running) for s in states])
+    mean = float(share @ waiting) / arrival_rate
+    return Waiting(servers, arrival_rate, float(share @ busy) / servers, float(share @ blocked), mean)
+
+
+class _State(NamedTuple):
+    """How many of each class run, the class at the head of the queue, and how many of yet unknown class wait behind."""
+
+    running: tuple[int, ...]
+    head: int
+    behind: int
+
+
+class _Chain:
+    """Moves of gangs on servers, first come first served."""
+
+    def __init__(self, servers: int, gangs: Sequence[Gang]) -> None:
+        _check(servers, gangs)
+        total = sum(g.share for g in gangs)
+        self.servers = servers
+        self.shares = [g.share / total for g in gangs]
+        self.needs = [g.servers for g in gangs]
+        self.rates = [1 / g.mean_service for g in gangs]
+        self.empty = (0,) * len(gangs)
+
+    def free(self, running: tuple[int, ...]) -> int:
+        """Return the servers not in use."""
+        return self.servers - sum(n * b for n, b in zip(running, self.needs, strict=True))
+
+    def refused(self, running: tuple[int, ...]) -> float:
+        """Return the share of arrivals that would not fit beside these."""
+        free = self.free(running)
+        return sum(share for share, need in zip(self.shares, self.needs, strict=True) if need > free)
+
+    def admit(self, running: tuple[int, ...], waiting: int) -> list[tuple[_State, float]]:
+        """Return the states, with their chances, once those of the waiting who fit have started in turn."""
+        if waiting == 0:
+            return [(_State(running, _NOBODY, 0), 1.0)]
+        free, result = self.free(running), []
+        for k, (share, need) in enumerate(zip(self.shares, self.needs, strict=True)):
+            left = waiting if waiting == _PLENTY else waiting - 1
+            if share > 0 and need > free:
+                result.append((_State(running, k, left), share))
+            elif share > 0:
+                result += [(state, chance * share) for state, chance in self.admit(_plus(running, k), left)]
+        return result
+
+    def completions(self, state: _State, waiting: int) -> Iterator[tuple[_State, float]]:
+        """Yield the states, with their rates, after each job that can end; `waiting` of unknown class stand behind."""
+        for k, count in enumerate(state.running):
+            if not count:
+                continue
+            left, rate = _plus(state.running, k, -1), count * self.rates[k]
+            if state.head == _NOBODY:
+                yield _State(left, _NOBODY, 0), rate
+            elif self.needs[state.head] > self.free(left):
+                yield _State(left, state.head, waiting), rate
+            else:
+                for after, chance in self.admit(_plus(left, state.head), waiting):
+                    yield after, rate * chance
+
+    def moves(self, state: _State, *, arrival_rate: float, longest: int) -> Iterator[tuple[_State, float]]:
+        """Yield the states, with their rates, after the next arrival or completion."""
+        if state.head == _NOBODY:
+            for after, chance in self.admit(state.running, 1):
+                yield after, arrival_rate * chance
+        elif state.behind + 1 < longest:
+            yield _State(state.running, state.head, state.behind + 1), arrival_rate
+        yield from self.completions(state, state.behind)
+
+    def explore(
+        self, start: Sequence[tuple[_State, float]], moves: Callable[[_State], Iterable[tuple[_State, float]]]
+    ) -> tuple[list[_State], list[tuple[int, int, float]]]:
+        """Return every state that can be reached, and the moves between them as (from, to, rate)."""
+        number = {state: i for i, state in enumerate(dict.fromkeys(s for s, _ in start))}
+        order, edges = list(number), []
+        for state in order:
+            for after, rate in moves(state):
+                if after not in number:
+                    number[after] = len(order)
+                    order.append(after)
+                    if len(order) > _MOST_STATES:
+                        raise UserError(f"more than {_MOST_STATES:,} states; use fewer servers or classes")
+                edges.append((number[state], number[after], rate))
+        return order, edges
 
 
 def _plus(counts: tuple[int, ...], k: int, by: int = 1) -> tuple[int, ...]:
