@@ -32,8 +32,7 @@ class Lever:
 
 def pull(trace: Trace, setting: Setting, at: Point, growth: float, pool: Executor | None) -> tuple[Lever, ...]:
     """Return each lever's figure on the plan's nodes, everything else as planned."""
-    rules = setting.scheduler
-    plain = dict(growth=growth, seed=setting.seed)
+    rules, seed = setting.scheduler, setting.seed
     changed: list[tuple[str, str, Setting]] = [
         ("predictive ordering", "shortest job first, durations known", _with(setting, order="sjf")),
         ("strict order", "nobody overtakes", _with(setting, backfill="strict")),
@@ -42,12 +41,12 @@ def pull(trace: Trace, setting: Setting, at: Point, growth: float, pool: Executo
         (
             "no GPU sharing",
             "shares rounded up to whole GPUs",
-            setting_of(trace, setting.cluster, rules, setting.target, share="exclusive", **plain),  # type: ignore[arg-type]
+            setting_of(trace, setting.cluster, rules, setting.target, share="exclusive", growth=growth, seed=seed),
         ),
         (
             "faster GPUs",
             f"jobs run {FASTER:g} times as fast",
-            setting_of(trace, setting.cluster, rules, setting.target, speed=FASTER, **plain),  # type: ignore[arg-type]
+            setting_of(trace, setting.cluster, rules, setting.target, speed=FASTER, growth=growth, seed=seed),
         ),
     ]
     changed = [c for c in changed if c[2].scheduler != rules or c[0] in ("no GPU sharing", "faster GPUs")]
