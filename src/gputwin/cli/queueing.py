@@ -93,11 +93,15 @@ def _render(result: ThreeWay, output: Path | None) -> None:
 
 
 def _cells(figures: Figures) -> list[str]:
+    return [
+        _wait(figures.mean_wait),
+        _wait(figures.p95_wait),
+        "–" if figures.utilisation is None else f"{figures.utilisation:.1%}",
+        "–" if figures.queue_length is None else f"{figures.queue_length:,.1f}",
+    ]
+
+
+def _wait(seconds: float | None) -> str:
     from gputwin.core.units import format_duration
 
-    return [
-        format_duration(figures.mean_wait),
-        format_duration(figures.p95_wait),
-        "–" if figures.utilisation is None else f"{figures.utilisation:.1%}",
-        "–" if figures.queue_length is None else f"{figures.queue_length:,.3g}",
-    ]
+    return "0 s" if seconds is not None and seconds < 1e-3 else format_duration(seconds)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gputwin.core.errors import UserError
-from gputwin.core.units import format_duration
+from gputwin.core.units import WHOLE_GPU_MILLI, format_duration
 from gputwin.optimization.capacity.bracket import offered_share
 from gputwin.optimization.capacity.evaluate import (
     Evaluator,
@@ -168,8 +168,6 @@ def plan(
             progress("pulling levers")
             levers = pull(trace, setting, found.meets, growth, evaluate.pool)
         points = tuple(evaluate.points.values())
-    jobs = setting.workload.jobs
-    span = float(jobs["submit"][-1] - jobs["submit"][0])
     return Plan(
         cluster,
         target,
@@ -178,11 +176,20 @@ def plan(
         found.meets,
         found.misses,
         points,
-        float((jobs["gpu_milli"] * jobs["duration"]).sum()) / 1000 / span if span > 0 else 0.0,
+        _load(setting),
         _chance(setting, found),
         levers,
-        int(jobs.size),
+        setting.workload.size,
     )
+
+
+def _load(setting: Setting) -> float:
+    """Return the mean GPUs that would be in use while jobs arrive, if none had to wait."""
+    jobs = setting.workload.jobs
+    last = float(jobs["submit"][-1])
+    held = np.minimum(jobs["duration"], last - jobs["submit"])
+    span = last - float(jobs["submit"][0])
+    return float((held * jobs["gpu_milli"]).sum()) / WHOLE_GPU_MILLI / span if span > 0 else 0.0
 
 
 def _by_model(evaluate: Evaluator, cluster: Cluster, found: Found, progress: Callable[[str], None]) -> Found:
@@ -234,7 +241,7 @@ def _sentences(plan: Plan) -> list[str]:
         ]
     said = [
         f"{answer.nodes:,} nodes ({answer.gpus:,} GPUs) meet {target}{demand}: simulated {_seconds(answer.value)}"
-        f" (90 % of days {_seconds(answer.low)} to {_seconds(answer.high)})."
+        f" ({_seconds(answer.low)} to {_seconds(answer.high)} in 90 % of draws of its days)."
     ]
     if fewer is None:
         said.append("That is the smallest cluster with one node of each type.")

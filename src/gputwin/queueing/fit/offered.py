@@ -27,6 +27,7 @@ class Offered:
 
     submit: Floats
     run: Floats
+    """s each job runs within the record: what would lie beyond its end is cut off."""
     gpus: Floats
     begin: float
     until: float
@@ -35,7 +36,9 @@ class Offered:
     services: list[ServiceFit]
     tail: Tail | None
     load: float
-    """Mean GPUs in use, if there were no end of them."""
+    """Mean GPUs in use in the record, if there were no end of them."""
+    steady_load: float
+    """The same for ever after, were arrivals to go on: more where jobs outlast the record."""
     peakedness: float
     """Variance over mean of the GPUs in use, if there were no end of them; 1 for Poisson arrivals of single GPUs."""
 
@@ -46,7 +49,7 @@ class Offered:
 
     @property
     def mean_run(self) -> float:
-        """Return the mean run time, s."""
+        """Return the mean run time within the record, s."""
         return float(self.run.mean())
 
     @property
@@ -72,19 +75,21 @@ def offered(submit: Floats, run: Floats, gpus: Floats) -> Offered:
         begin, until = float(submit.min()), float(submit.max())
     inside = (submit >= begin) & (submit <= until)
     arrivals = fit_arrivals(submit[inside])
+    held = np.minimum(run, until - submit)[inside]
     _, level, width = levels(submit, submit + run, gpus, begin, until)
     mean = float(level @ width / width.sum())
     variance = float((level - mean) ** 2 @ width / width.sum())
     return Offered(
         submit[inside],
-        run[inside],
+        held,
         gpus[inside],
         begin,
         until,
         arrivals,
         fit_service(run[inside]),
         fit_tail(run[inside]),
-        load=float((run * gpus)[inside].sum()) / (until - begin),
+        load=float((held * gpus[inside]).sum()) / (until - begin),
+        steady_load=float((run * gpus)[inside].sum()) / (until - begin),
         peakedness=variance / mean if mean > 0 else 1.0,
     )
 

@@ -62,12 +62,12 @@ def climb(subject: Subject, *, seed: int = 0, workers: int = 2) -> tuple[list[Ru
     tasks = [(subject, rung, seed, k) for rung, _, seeds in RUNGS for k in range(seeds)]
     if workers > 1:
         with ProcessPoolExecutor(workers - 1, mp_context=get_context("spawn")) as pool:
-            under_way = pool.map(_climb_one, tasks)
+            under_way = pool.map(climb_one, tasks)
             last = _on_nodes(subject, seed)
             found = list(under_way)
     else:
         last = _on_nodes(subject, seed)
-        found = [_climb_one(task) for task in tasks]
+        found = [climb_one(task) for task in tasks]
     rungs, at = [], 0
     for name, dropped, seeds in RUNGS:
         part = found[at : at + seeds]
@@ -75,7 +75,9 @@ def climb(subject: Subject, *, seed: int = 0, workers: int = 2) -> tuple[list[Ru
         means = [f.mean_wait or 0.0 for f in part]
         average = Figures(*(float(np.mean([getattr(f, field) for f in part])) for field in Figures._fields))
         rungs.append(Rung(name, dropped, average, (max(means) - min(means)) / 2))
-    rungs.append(Rung(ON_NODES, "any free GPU will do: no nodes, models, CPU or memory", _measured(subject, last), 0.0))
+    rungs.append(
+        Rung(ON_NODES, "any free GPU will do (no nodes, GPU models, CPU or memory)", _measured(subject, last), 0.0)
+    )
     return rungs, last
 
 
@@ -97,7 +99,8 @@ def measure(record: Record, capacity: float, begin: float, until: float) -> Figu
     )
 
 
-def _climb_one(task: tuple[Subject, str, int, int]) -> Figures:
+def climb_one(task: tuple[Subject, str, int, int]) -> Figures:
+    """Return the figures of one rung: subject, rung's name, seed, and which draw."""
     subject, rung, seed, k = task
     return _RUNG[rung](subject, stream(seed, "ladder", k))
 
@@ -112,7 +115,7 @@ def _slots(subject: Subject, submit: Floats, service: Floats) -> Figures:
     jobs = subject.jobs
     count = max(round(subject.gpus / jobs.gpus_per_job), 1)
     planted = Jobs(submit, service)
-    return _figures(subject, workload_of_jobs(planted), _pool(count), np.ones(submit.size), count)
+    return _figures(subject, workload_of_jobs(planted), pool_of(count), np.ones(submit.size), count)
 
 
 def _memoryless(subject: Subject, rng: np.random.Generator) -> Figures:
@@ -148,7 +151,7 @@ def _pooled(subject: Subject, submit: Floats, service: Floats, gpus: Floats) -> 
         milli=np.where(whole, WHOLE_GPU_MILLI, np.maximum(np.rint(gpus * WHOLE_GPU_MILLI), 1)).astype(np.int64),
         instances=np.where(whole, np.ceil(gpus - 1e-9), 1).astype(np.int64),
     )
-    return _figures(subject, workload_of_jobs(planted), _pool(subject.gpus), planted.size, subject.gpus)
+    return _figures(subject, workload_of_jobs(planted), pool_of(subject.gpus), planted.size, subject.gpus)
 
 
 def _on_nodes(subject: Subject, seed: int) -> Record:
@@ -172,7 +175,8 @@ def _record(subject: Subject, workload: Workload, cluster: Cluster, gpus: Floats
     return Record(records["submit"][takes], records["start"][takes], records["end"][takes], gpus[takes])
 
 
-def _pool(count: int) -> Cluster:
+def pool_of(count: int) -> Cluster:
+    """Return so many GPUs on nodes of their own: a pool in which any free one will do."""
     return Cluster("pool", (NodeGroup("gpu", count, 1),))
 
 
@@ -185,6 +189,6 @@ _RUNG: dict[str, Callable[[Subject, np.random.Generator], Figures]] = {
 RUNGS: tuple[tuple[str, str, int], ...] = (
     ("M/M/c, simulated", "", SEEDS),
     ("real run times", "run times are exponential", SEEDS),
-    ("real sizes", "all jobs are of one size and length does not go with size", SEEDS),
-    ("real arrivals", "arrivals are Poisson: no bursts, no days and nights", 1),
+    ("real sizes", "all jobs are of one size, whatever their length", SEEDS),
+    ("real arrivals", "arrivals are Poisson (no bursts, no days and nights)", 1),
 )

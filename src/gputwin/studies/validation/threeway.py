@@ -50,6 +50,7 @@ class ThreeWay:
     laws: tuple[Law, ...]
     verdicts: tuple[str, ...]
     left_out: Mapping[str, int]
+    subject: Subject
 
     @property
     def simulation(self) -> Figures:
@@ -65,6 +66,7 @@ class ThreeWay:
             "jobs": int(jobs.submit.size),
             "window_seconds": jobs.until - jobs.begin,
             "load_gpus": jobs.load,
+            "steady_load_gpus": jobs.steady_load,
             "utilisation_offered": jobs.load / self.gpus,
             "arrival_rate_per_second": jobs.arrivals.rate,
             "arrival_gap_scv": jobs.arrivals.gap_scv,
@@ -142,8 +144,9 @@ def compare(
         own,
         classes,
         tuple(laws),
-        verdicts(jobs, cluster.gpu_count, said, rungs, own),
+        verdicts(jobs, cluster, said, rungs, own),
         workload.left_out,
+        subject,
     )
 
 

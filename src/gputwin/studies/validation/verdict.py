@@ -7,6 +7,7 @@ from itertools import pairwise
 
 from gputwin.core.units import DAY, format_duration
 from gputwin.queueing.fit.offered import Offered
+from gputwin.simulation.cluster import Cluster
 from gputwin.studies.validation.ladder import Rung
 from gputwin.studies.validation.theory import Figures, Prediction
 
@@ -16,9 +17,10 @@ _SECONDS = 5.0
 
 
 def verdicts(
-    jobs: Offered, gpus: float, said: Sequence[Prediction], rungs: Sequence[Rung], trace: Figures | None
+    jobs: Offered, cluster: Cluster, said: Sequence[Prediction], rungs: Sequence[Rung], trace: Figures | None
 ) -> tuple[str, ...]:
     """Return sentences: the load, the rung where the wait jumps, what the data show there, and the trace's own part."""
+    gpus = cluster.gpu_count
     if jobs.load >= gpus:
         return (
             f"There is no steady state: jobs ask for {jobs.load:,.0f} GPUs on average and there are {gpus:,.0f}. "
@@ -27,17 +29,25 @@ def verdicts(
         )
     return (
         *_load(jobs, gpus),
-        *_broken(jobs, said, rungs),
+        *_broken(jobs, cluster, said, rungs),
         *_best(said, rungs[-1].figures),
         *_trace_against_simulation(rungs[-1].figures, trace),
     )
 
 
 def _load(jobs: Offered, gpus: float) -> list[str]:
-    return [f"Jobs ask for {jobs.load:,.1f} of {gpus:,.0f} GPUs on average ({jobs.load / gpus:.1%})."]
+    said = f"Jobs ask for {jobs.load:,.1f} of {gpus:,.0f} GPUs on average ({jobs.load / gpus:.1%})"
+    if jobs.steady_load > 1.05 * jobs.load:
+        said += (
+            f"; {1 - jobs.load / jobs.steady_load:.0%} of their work lies beyond the end of the record, which is short beside "
+            f"its longest jobs: were arrivals to go on, they would ask for {jobs.steady_load:,.0f}"
+        )
+        if jobs.steady_load >= gpus:
+            said += ", and the queue would grow without end"
+    return [said + "."]
 
 
-def _broken(jobs: Offered, said: Sequence[Prediction], rungs: Sequence[Rung]) -> list[str]:
+def _broken(jobs: Offered, cluster: Cluster, said: Sequence[Prediction], rungs: Sequence[Rung]) -> list[str]:
     """Return which assumptions of M/M/c matter, the one that moves the wait most first."""
     steps = []
     for before, after in pairwise(rungs):
@@ -56,18 +66,18 @@ def _broken(jobs: Offered, said: Sequence[Prediction], rungs: Sequence[Rung]) ->
             f"shows ({_s(first)})."
         )
     if not steps:
-        sentences.append("No assumption of M/M/c changes the mean wait by much here: the simple model will do.")
+        sentences.append("No assumption of M/M/c changes the simulated wait by much here: the simple model will do.")
         return sentences
     for place, (_, rung, a, b) in enumerate(sorted(steps, key=lambda step: -step[0])):
         lead = "The assumption that breaks theory is" if place == 0 else "It also matters"
         sentences.append(
-            f"{lead} that {rung.dropped}: without it the mean wait goes from {_s(a)} to {_s(b)}. "
-            f"{_evidence(jobs, rung.name)}"
+            f"{lead} that {rung.dropped}; without it the mean wait goes from {_s(a)} to {_s(b)}. "
+            f"{_evidence(jobs, cluster, rung.name)}"
         )
     return sentences
 
 
-def _evidence(jobs: Offered, rung: str) -> str:
+def _evidence(jobs: Offered, cluster: Cluster, rung: str) -> str:
     arrivals = jobs.arrivals
     if rung == "real run times":
         text = f"Run times have a squared variation of {jobs.run_scv:,.3g} where exponential ones have 1"
@@ -89,7 +99,12 @@ def _evidence(jobs: Offered, rung: str) -> str:
             quiet, busy = float(arrivals.hourly.min()), float(arrivals.hourly.max())
             text += f", and the busiest hour of the day brings {busy * 3600:,.1f} jobs against {quiet * 3600:,.1f}"
         return text + "."
-    return "Free GPUs are of the wrong model, on nodes short of CPU or memory, or spread over too many nodes."
+    reasons = ["spread over more nodes than a job may use"]
+    if any(g.cpu_milli is not None or g.memory_mib is not None for g in cluster.groups):
+        reasons.insert(0, "on nodes short of CPU or memory")
+    if len(cluster.gpus_by_model()) > 1:
+        reasons.insert(0, "of the wrong model")
+    return f"Free GPUs are {', or '.join(reasons)}; `gputwin simulate` splits each wait by these causes."
 
 
 def _best(said: Sequence[Prediction], simulation: Figures) -> list[str]:
@@ -106,6 +121,8 @@ def _best(said: Sequence[Prediction], simulation: Figures) -> list[str]:
     ratio = max(value, target) / max(min(value, target), 1e-9)
     by = f"{ratio:,.1f} times" if ratio < 1e4 else "thousands of times"
     side = "too short" if value < target else "too long"
+    if ratio <= 2:
+        return [f"The nearest model, {nearest.model}, is {by} {side}: {_s(value)} against {_s(target)} simulated."]
     return [
         f"No model comes near the simulation: the nearest, {nearest.model}, is {by} {side} "
         f"({_s(value)} against {_s(target)}). Plan by simulation here."
@@ -133,4 +150,4 @@ def _trace_against_simulation(simulation: Figures, trace: Figures | None) -> lis
 
 
 def _s(seconds: float) -> str:
-    return format_duration(seconds) if seconds > 1e-6 else "0 s"
+    return format_duration(seconds) if seconds >= 1e-3 else "0 s"
