@@ -19,6 +19,7 @@ from gputwin.studies.validation.ladder import Floats, Rung, Subject, climb, meas
 from gputwin.studies.validation.theory import Figures, Prediction, predictions
 from gputwin.studies.validation.verdict import verdicts
 from gputwin.traces.dataset import Trace
+from gputwin.traces.locate import SYNTHETIC
 from gputwin.traces.measures import ARRIVAL, RUNTIME
 
 
@@ -144,7 +145,7 @@ def compare(
         own,
         classes,
         tuple(laws),
-        verdicts(jobs, cluster, said, rungs, own),
+        verdicts(jobs, cluster, said, rungs, own, is_generated=trace.meta.source.startswith(SYNTHETIC)),
         workload.left_out,
         subject,
     )
