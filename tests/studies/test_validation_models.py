@@ -88,7 +88,7 @@ def test_a_control_variate_narrows_the_interval() -> None:
     assert controlled.half_width < plain.half_width / 20
 
 
-@pytest.mark.parametrize("model", ["Erlang A", "preemptive", "Kaufman", "several resources", "gangs in saturation"])
+@pytest.mark.parametrize("model", ["Erlang A", "M/M/4 preemptive", "Kaufman", "gangs in saturation"])
 def test_models_agree_with_their_simulation(model: str) -> None:
     found = validate_models([model])
     assert found.rows

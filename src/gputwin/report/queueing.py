@@ -12,6 +12,7 @@ from gputwin.studies.validation.curve import stability, wait_against_load
 from gputwin.studies.validation.threeway import ThreeWay
 from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.dataset import Trace
+from gputwin.traces.locate import SYNTHETIC
 
 DATA_FILE, PAGE_FILE = "queueing.json", "queueing.html"
 
@@ -19,9 +20,15 @@ DATA_FILE, PAGE_FILE = "queueing.json", "queueing.html"
 def write_queueing_report(path: Path, trace: Trace, result: ThreeWay, *, seed: int = 0) -> Path:
     """Write the comparison to the directory `path`, all or nothing, and return the path of the page."""
     section = queueing(result, wait_against_load(result, seed=seed), stability(result))
-    title = f"Queueing: {trace.meta.title or trace.meta.source} on {result.cluster}"
+    title = f"Queueing: {_name(trace)} on {result.cluster}"
     with atomic_directory(path, marker=DATA_FILE) as folder:
         text = json.dumps(result.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         (folder / DATA_FILE).write_text(text + "\n", encoding="utf-8")
         (folder / PAGE_FILE).write_bytes(render(title, (section, method([section]))))
     return path / PAGE_FILE
+
+
+def _name(trace: Trace) -> str:
+    """Return what the trace is called: a generated one by how it was made."""
+    source = trace.meta.source
+    return source if source.startswith(SYNTHETIC) else trace.meta.title or source

@@ -27,7 +27,9 @@ class Offered:
 
     submit: Floats
     run: Floats
-    """s each job runs within the record: what would lie beyond its end is cut off."""
+    """s each job runs within the record: what would lie beyond its end is cut off, and all are stretched a little where
+    jobs from before its beginning add to the load.
+    """
     gpus: Floats
     begin: float
     until: float
@@ -78,6 +80,8 @@ def offered(submit: Floats, run: Floats, gpus: Floats) -> Offered:
     held = np.minimum(run, until - submit)[inside]
     _, level, width = levels(submit, submit + run, gpus, begin, until)
     mean = float(level @ width / width.sum())
+    # Jobs that were there before the record began hold GPUs too: the load is what all of them hold.
+    held *= mean * (until - begin) / float((held * gpus[inside]).sum())
     variance = float((level - mean) ** 2 @ width / width.sum())
     return Offered(
         submit[inside],
@@ -88,8 +92,8 @@ def offered(submit: Floats, run: Floats, gpus: Floats) -> Offered:
         arrivals,
         fit_service(run[inside]),
         fit_tail(run[inside]),
-        load=float((held * gpus[inside]).sum()) / (until - begin),
-        steady_load=float((run * gpus)[inside].sum()) / (until - begin),
+        load=mean,
+        steady_load=max(float((run * gpus)[inside].sum()) / (until - begin), mean),
         peakedness=variance / mean if mean > 0 else 1.0,
     )
 

@@ -135,8 +135,8 @@ def _real_sizes(subject: Subject, rng: np.random.Generator) -> Figures:
 
 
 def _real_arrivals(subject: Subject, rng: np.random.Generator) -> Figures:
-    jobs = subject.jobs
-    return _pooled(subject, jobs.submit, jobs.run, jobs.gpus)
+    jobs = subject.workload.jobs[subject.workload.jobs["gpu_milli"] > 0]
+    return _pooled(subject, jobs["submit"], jobs["duration"], jobs["gpu_milli"] / WHOLE_GPU_MILLI)
 
 
 def _pooled(subject: Subject, submit: Floats, service: Floats, gpus: Floats) -> Figures:

@@ -59,7 +59,8 @@ def _broken(jobs: Offered, cluster: Cluster, said: Sequence[Prediction], rungs: 
     steps = []
     for before, after in pairwise(rungs):
         a, b = before.figures.mean_wait or 0.0, after.figures.mean_wait or 0.0
-        noise = before.spread + after.spread
+        # A rung that is not drawn is one draw of what it stands for: it scatters no less than those before it.
+        noise = 2 * (before.spread + max(before.spread, after.spread))
         if abs(b - a) > max(_SECONDS, noise) and max(a, b) > _FACTOR * min(a, b):
             steps.append((abs(b - a), after, a, b))
     first = rungs[0].figures.mean_wait or 0.0
