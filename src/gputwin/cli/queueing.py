@@ -68,11 +68,13 @@ def _render(result: ThreeWay, output: Path | None) -> None:
         f"{jobs.submit.size:,} jobs in {format_duration(jobs.until - jobs.begin)} on {result.cluster} "
         f"({result.gpus:,} GPUs): order {result.scheduler.order}, backfill {result.scheduler.backfill}"
     )
-    rows = [["theory", p.model, *_cells(p.figures)] for p in result.predictions if not p.why_not]
-    rows += [["simulation", r.name, *_cells(r.figures)] for r in result.rungs]
+    rows = [
+        ["theory", p.model, *_cells(p.figures), result.error(p.figures)] for p in result.predictions if not p.why_not
+    ]
+    rows += [["simulation", r.name, *_cells(r.figures), result.error(r.figures)] for r in result.rungs]
     if result.trace is not None:
-        rows.append(["trace", "as it was", *_cells(result.trace)])
-    columns = ["", "what", "mean wait", "p95 wait", "GPUs in use", "jobs waiting"]
+        rows.append(["trace", "as it was", *_cells(result.trace), result.error(result.trace)])
+    columns = ["", "what", "mean wait", "p95 wait", "GPUs in use", "jobs waiting", "error of mean"]
     table("Theory, simulation, trace", columns, rows)
     for p in result.predictions:
         if p.why_not:

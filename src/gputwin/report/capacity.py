@@ -9,9 +9,9 @@ from gputwin.optimization.capacity.plan import Plan
 from gputwin.report.html import render
 from gputwin.report.sections.capacity import capacity
 from gputwin.report.sections.method import method
+from gputwin.report.subject import name_of
 from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.dataset import Trace
-from gputwin.traces.locate import SYNTHETIC
 
 DATA_FILE, PAGE_FILE = "plan.json", "plan.html"
 
@@ -19,15 +19,9 @@ DATA_FILE, PAGE_FILE = "plan.json", "plan.html"
 def write_plan_report(path: Path, trace: Trace, plan: Plan) -> Path:
     """Write the plan to the directory `path`, all or nothing, and return the path of the page."""
     section = capacity(plan)
-    title = f"Capacity plan: {_name(trace)} on {plan.cluster.name}"
+    title = f"Capacity plan: {name_of(trace)} on {plan.cluster.name}"
     with atomic_directory(path, marker=DATA_FILE) as folder:
         text = json.dumps(plan.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         (folder / DATA_FILE).write_text(text + "\n", encoding="utf-8")
         (folder / PAGE_FILE).write_bytes(render(title, (section, method([section]))))
     return path / PAGE_FILE
-
-
-def _name(trace: Trace) -> str:
-    """Return what the trace is called: a generated one by how it was made."""
-    source = trace.meta.source
-    return source if source.startswith(SYNTHETIC) else trace.meta.title or source

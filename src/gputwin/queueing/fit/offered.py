@@ -80,6 +80,8 @@ def offered(submit: Floats, run: Floats, gpus: Floats) -> Offered:
     held = np.minimum(run, until - submit)[inside]
     _, level, width = levels(submit, submit + run, gpus, begin, until)
     mean = float(level @ width / width.sum())
+    if mean <= 0 or not held.any():
+        raise UserError("jobs that ask for GPUs run for no time, so they bring no load")
     # Jobs that were there before the record began hold GPUs too: the load is what all of them hold.
     held *= mean * (until - begin) / float((held * gpus[inside]).sum())
     variance = float((level - mean) ** 2 @ width / width.sum())
@@ -94,7 +96,7 @@ def offered(submit: Floats, run: Floats, gpus: Floats) -> Offered:
         fit_tail(run[inside]),
         load=mean,
         steady_load=max(float((run * gpus)[inside].sum()) / (until - begin), mean),
-        peakedness=variance / mean if mean > 0 else 1.0,
+        peakedness=variance / mean,
     )
 
 

@@ -45,17 +45,9 @@ def _cells(figures: Figures) -> tuple[str, ...]:
     )
 
 
-def _error(figures: Figures, result: ThreeWay) -> str:
-    """Return how far the mean wait is from the simulation of the trace on its nodes."""
-    ours, theirs = figures.mean_wait, result.simulation.mean_wait
-    if ours is None or theirs is None or theirs < _LEAST_WAIT:
-        return "–"
-    return f"{ours / theirs - 1:+.0%}"
-
-
 def _three_way(result: ThreeWay) -> TablePart:
     rows = [
-        ("theory", p.model, *_cells(p.figures), _error(p.figures, result), p.why_not or p.assumes)
+        ("theory", p.model, *_cells(p.figures), result.error(p.figures), p.why_not or p.assumes)
         for p in result.predictions
     ]
     rows += [
@@ -63,13 +55,13 @@ def _three_way(result: ThreeWay) -> TablePart:
             "simulation",
             r.name,
             *_cells(r.figures),
-            _error(r.figures, result),
+            result.error(r.figures),
             f"without: {r.dropped}" if r.dropped else "",
         )
         for r in result.rungs
     ]
     if result.trace is not None:
-        rows.append(("trace", "as it was", *_cells(result.trace), _error(result.trace, result), ""))
+        rows.append(("trace", "as it was", *_cells(result.trace), result.error(result.trace), ""))
     kinds = {"": Kind.TEXT, "what": Kind.TEXT} | dict.fromkeys(
         ("mean wait", "p95 wait", "GPUs in use", "jobs waiting", "error"), Kind.NUMBER
     )

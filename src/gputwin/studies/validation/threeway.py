@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import polars as pl
@@ -21,6 +21,9 @@ from gputwin.studies.validation.verdict import verdicts
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import SYNTHETIC
 from gputwin.traces.measures import ARRIVAL, RUNTIME
+
+_LEAST_WAIT = 1.0
+"""s; of shorter waits no relative error is given."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,13 @@ class ThreeWay:
         """Return the simulation of the trace on its nodes."""
         return self.rungs[-1].figures
 
+    def error(self, figures: Figures) -> str:
+        """Return how far a mean wait is from the simulation of the trace on its nodes; "–" where that is none."""
+        value, exact = figures.mean_wait, self.simulation.mean_wait
+        if value is None or exact is None or exact < _LEAST_WAIT:
+            return "–"
+        return f"{value / exact - 1:+.0%}"
+
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data."""
         jobs = self.jobs
@@ -72,6 +82,8 @@ class ThreeWay:
             "arrival_rate_per_second": jobs.arrivals.rate,
             "arrival_gap_scv": jobs.arrivals.gap_scv,
             "arrival_dispersion_at_mean_run": jobs.arrivals.dispersion_at(jobs.mean_run),
+            "arrival_batch_mean": jobs.arrivals.batch_mean,
+            "arrival_mmpp": None if jobs.arrivals.modulated is None else asdict(jobs.arrivals.modulated),
             "run_seconds_mean": jobs.mean_run,
             "run_scv": jobs.run_scv,
             "run_tail_index": None if jobs.tail is None else jobs.tail.index,
