@@ -24,6 +24,7 @@ _PUBLIC = {
     "ingest": "gputwin.traces.ingest",
     "open_cluster": "gputwin.simulation.cluster",
     "open_trace": "gputwin.traces.locate",
+    "plan": "gputwin.optimization.capacity.plan",
     "simulate": "gputwin.simulation.scenario",
     "write_report": "gputwin.report",
 }
@@ -44,6 +45,7 @@ __all__ = [
     "ingest",
     "open_cluster",
     "open_trace",
+    "plan",
     "simulate",
     "write_report",
 ]
@@ -51,6 +53,7 @@ __all__ = [
 if TYPE_CHECKING:
     from gputwin.analysis import Analysis, analyze
     from gputwin.core.errors import GputwinError, InputError, UserError
+    from gputwin.optimization.capacity.plan import plan
     from gputwin.report import write_report
     from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
     from gputwin.simulation.explain import explain

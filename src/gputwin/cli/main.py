@@ -17,7 +17,9 @@ from gputwin.cli import (
     explain,
     generate,
     ingest,
+    plan,
     policies,
+    queueing,
     report,
     reproduce,
     simulate,
@@ -37,7 +39,21 @@ app = typer.Typer(
 )
 app.add_typer(traces.app, name="traces")
 app.add_typer(reproduce.app, name="reproduce")
-for verb in (ingest, generate, describe, analyze, check, simulate, explain, policies, report, demo, bench):
+for verb in (
+    ingest,
+    generate,
+    describe,
+    analyze,
+    check,
+    simulate,
+    explain,
+    queueing,
+    plan,
+    policies,
+    report,
+    demo,
+    bench,
+):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Json, Quiet, emit, progress, say, table
+from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say, table
 
 app = typer.Typer(help="Reproduce a published result.", no_args_is_help=True)
 
@@ -67,5 +67,43 @@ def fgd2023(
                 "largest difference to the published figures of the same orders, deterministic policies: "
                 f"{gap:.4f} points at the loads above, {everywhere:.4f} at any of 131 loads"
             )
+
+    emit(result.to_json(), json, render)
+
+
+@app.command("queueing-models")
+def queueing_models(
+    only: Annotated[
+        list[str] | None, typer.Option("--only", help="Only models with this text in their name; repeatable.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE.md", help="Also write the table as Markdown.")
+    ] = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Every queueing model beside a simulation of that very model: the table of docs/queueing-models.md.
+
+    Takes about three minutes.
+
+    Examples:
+
+        gputwin reproduce queueing-models -o docs/queueing-models.md
+
+        gputwin reproduce queueing-models --only gang --json
+    """
+    from gputwin.studies.validation.models import COLUMNS, validate_models
+    from gputwin.traces.atomic import atomic_file
+
+    with progress(quiet or json) as step:
+        result = validate_models(only or (), seed=seed, progress=step)
+    if output is not None:
+        with atomic_file(output) as fresh:
+            fresh.write_text(result.page(), encoding="utf-8")
+
+    def render() -> None:
+        table("Queueing models beside simulation, 99.9 % intervals", COLUMNS, result.cells())
+        say(result.verdict())
 
     emit(result.to_json(), json, render)

@@ -67,3 +67,9 @@ class Subject:
         """Return the seed a generated trace was made from."""
         settings = parse_qs((self.generated_from or "").partition("?")[2])
         return settings["seed"][0] if "seed" in settings else None
+
+
+def name_of(trace: Trace) -> str:
+    """Return what a trace is called: a generated one by how it was made."""
+    source = trace.meta.source
+    return source if source.startswith(SYNTHETIC) else trace.meta.title or source

@@ -1,0 +1,1 @@
+"""Best settings, found by theory, simulation and solvers: capacity plans, placement, tuning."""

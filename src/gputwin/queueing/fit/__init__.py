@@ -1,0 +1,1 @@
+"""Parameters of queueing models, fitted from a trace: arrivals, service times, classes; and how well they fit."""

@@ -1,0 +1,103 @@
+"""The capacity plan: the answer, the curve of the target's figure against capacity, and what else could be done."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gputwin.core.units import format_duration
+from gputwin.optimization.capacity.evaluate import describe_points
+from gputwin.optimization.capacity.plan import Plan
+from gputwin.report.axes import duration_axis
+from gputwin.report.figures import blank
+from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+
+_NOTES = (
+    "Capacities keep the cluster's mix of node types: a cluster of one node more is the same and one node more. Every point "
+    "replays the whole trace; its interval is over days drawn with replacement, the same days for every capacity.",
+    "Jobs that never run count as waiting without end.",
+    "How long the cluster lasts is by square-root staffing: capacity = load + β·√load, with β from the plan.",
+)
+
+
+def capacity(plan: Plan) -> Section:
+    """Return the section of a capacity plan."""
+    tone = Tone.WARNING if plan.answer is None or (plan.headroom or 0.0) < 0 else Tone.GOOD
+    parts: list[Part] = [Statement(plan.verdict(), tone)]
+    if plan.answer is not None:
+        parts.append(_cards(plan))
+    parts.append(_curve(plan))
+    if plan.answer is not None:
+        rows = tuple(
+            (g.name, g.gpu_model or "–", f"{g.count:,}", f"{plan.nodes_by_type[g.name]:,}") for g in plan.cluster.groups
+        )
+        kinds = {"node type": Kind.CODE, "GPU model": Kind.TEXT, "nodes now": Kind.NUMBER, "nodes planned": Kind.NUMBER}
+        parts.append(TablePart("The plan by node type", kinds, rows))
+    if plan.levers:
+        parts.append(_levers(plan))
+    return Section("capacity", "Capacity plan", tuple(parts), _NOTES)
+
+
+def _cards(plan: Plan) -> Cards:
+    assert plan.answer is not None
+    cards = [
+        Card("Nodes planned", f"{plan.answer.nodes:,}", f"{plan.answer.gpus:,} GPUs"),
+        Card(
+            plan.target.name.replace("_", " "),
+            format_duration(plan.answer.value),
+            f"target {format_duration(plan.target.seconds)}",
+        ),
+        Card("Headroom", f"{plan.headroom:+.1%}", f"the cluster has {plan.cluster.node_count:,} nodes"),
+        Card("GPUs in use", f"{plan.answer.utilisation:.1%}", "of those planned"),
+    ]
+    if plan.cost_per_hour is not None:
+        cards.append(Card("Cost", f"{plan.cost_per_hour:,.2f} an hour"))
+    return Cards(tuple(cards))
+
+
+def _curve(plan: Plan) -> FigurePart:
+    frame = pl.DataFrame(describe_points({p.counts: p for p in plan.points}), infer_schema_length=None)
+    known = frame.filter(pl.col("value_seconds").is_not_null() & (pl.col("value_seconds") > 0))
+    values = pl.concat([known["value_seconds"].cast(pl.Float64), pl.Series([max(plan.target.seconds, 1.0)])])
+    figure = blank(
+        height=380,
+        xaxis={"title": "nodes"},
+        yaxis=duration_axis(plan.target.name.replace("_", " "), values),
+        showlegend=False,
+    )
+    up = (known["high_seconds"].cast(pl.Float64) - known["value_seconds"]).fill_null(0.0).clip(0.0).to_list()
+    low = pl.max_horizontal(pl.col("low_seconds").cast(pl.Float64), pl.col("value_seconds") * 1e-2)
+    down = known.select((pl.col("value_seconds") - low).fill_null(0.0).clip(0.0))["value_seconds"].to_list()
+    figure.add_scatter(
+        x=known["nodes"].to_list(),
+        y=known["value_seconds"].to_list(),
+        mode="lines+markers",
+        line={"width": 1.2},
+        marker={"size": 8},
+        error_y={"type": "data", "array": up, "arrayminus": down, "thickness": 1.2, "width": 3},
+        hovertemplate="%{x:,} nodes: %{y:,.4g} s<extra></extra>",
+    )
+    if plan.target.seconds > 0:
+        figure.add_hline(y=plan.target.seconds, annotation_text="target", annotation_position="top right")
+    if plan.answer is not None:
+        figure.add_vline(x=plan.answer.nodes, annotation_text=f"{plan.answer.nodes:,} nodes")
+    zero = frame.height - known.height
+    caption = f"{frame.height} capacities simulated; theory alone would have taken {plan.theory_nodes:,} nodes."
+    if zero:
+        caption += f" {zero} with no wait, or with jobs that never run, have no place on this axis."
+    return FigurePart(
+        "capacity-curve", f"{plan.target.name.replace('_', ' ')} against capacity", figure, caption, frame
+    )
+
+
+def _levers(plan: Plan) -> TablePart:
+    rows = tuple(
+        (
+            x.name,
+            x.what,
+            "never" if x.to_json()["value_seconds"] is None else format_duration(x.value),
+            "–" if x.change is None else f"{x.change:+.1%}",
+        )
+        for x in plan.levers
+    )
+    kinds = {"lever": Kind.TEXT, "what": Kind.TEXT, plan.target.name: Kind.NUMBER, "change": Kind.NUMBER}
+    return TablePart("What if, on the planned nodes", kinds, rows)

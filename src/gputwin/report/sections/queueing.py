@@ -1,0 +1,195 @@
+"""Theory beside simulation beside the trace: the table, wait against load, and the stability of gangs."""
+
+from __future__ import annotations
+
+import polars as pl
+from plotly import graph_objects as go
+
+from gputwin.core.units import format_duration
+from gputwin.report.axes import duration_axis
+from gputwin.report.figures import DASHES, blank, plain
+from gputwin.report.page import Bullets, FigurePart, Kind, Part, Section, TablePart, number
+from gputwin.studies.validation.curve import STABILITY_SERVERS
+from gputwin.studies.validation.theory import Figures
+from gputwin.studies.validation.threeway import ThreeWay
+
+_LEAST_WAIT = 1.0
+_NOTES = (
+    "The record judged runs from the first to the last thousandth of arrivals; jobs without GPUs are simulated but not "
+    "counted. Models that speak of job slots have GPUs over the mean GPUs of a running job of them.",
+    "Each simulation drops one assumption of M/M/c: Poisson arrivals are uniform times over the same span, so that the "
+    "load is the same in all of them; those that are drawn are means of three seeds.",
+    "Peakedness is the variance over the mean of the GPUs that would be in use if there were no end of them.",
+)
+
+
+def queueing(result: ThreeWay, curve: pl.DataFrame, stable: tuple[pl.DataFrame, float, float]) -> Section:
+    """Return the section of a three-way comparison."""
+    parts: list[Part] = [Bullets(result.verdicts), _three_way(result), _wait_against_load(result, curve)]
+    parts += [_classes(result), _fits(result), _stability(stable)]
+    if result.laws:
+        parts.append(_laws(result))
+    return Section("queueing", "Theory, simulation, trace", tuple(parts), _NOTES)
+
+
+def _wait(seconds: float | None) -> str:
+    return "0 s" if seconds is not None and seconds < 1e-3 else format_duration(seconds)
+
+
+def _cells(figures: Figures) -> tuple[str, ...]:
+    return (
+        _wait(figures.mean_wait),
+        _wait(figures.p95_wait),
+        "–" if figures.utilisation is None else f"{figures.utilisation:.1%}",
+        "–" if figures.queue_length is None else f"{figures.queue_length:,.1f}",
+    )
+
+
+def _three_way(result: ThreeWay) -> TablePart:
+    rows = [
+        ("theory", p.model, *_cells(p.figures), result.error(p.figures), p.why_not or p.assumes)
+        for p in result.predictions
+    ]
+    rows += [
+        (
+            "simulation",
+            r.name,
+            *_cells(r.figures),
+            result.error(r.figures),
+            f"without: {r.dropped}" if r.dropped else "",
+        )
+        for r in result.rungs
+    ]
+    if result.trace is not None:
+        rows.append(("trace", "as it was", *_cells(result.trace), result.error(result.trace), ""))
+    kinds = {"": Kind.TEXT, "what": Kind.TEXT} | dict.fromkeys(
+        ("mean wait", "p95 wait", "GPUs in use", "jobs waiting", "error"), Kind.NUMBER
+    )
+    note = "The error is of the mean wait, against the last simulation (the trace on its nodes)."
+    return TablePart("Theory, simulation, trace", {**kinds, "assumes": Kind.TEXT}, tuple(rows), note)
+
+
+def _wait_against_load(result: ThreeWay, curve: pl.DataFrame) -> FigurePart:
+    shown = curve.filter(pl.col("wait") >= _LEAST_WAIT)
+    figure = blank(
+        height=420,
+        xaxis={"title": "offered load / GPUs", "tickformat": ".0%", "range": [0, 1.02]},
+        yaxis=duration_axis("mean wait", shown["wait"]) if shown.height else {"title": "mean wait, s"},
+        showlegend=True,
+    )
+    lines = shown.filter(pl.col("kind") == "theory")
+    for i, model in enumerate(lines["name"].unique(maintain_order=True)):
+        part = lines.filter(pl.col("name") == model)
+        figure.add_scatter(
+            x=part["load"].to_list(),
+            y=part["wait"].to_list(),
+            name=plain(model),
+            mode="lines",
+            line={"width": 1.8, "dash": DASHES[i % len(DASHES)]},
+            hovertemplate="%{fullData.name}<br>load %{x:.1%}: %{y:,.4g} s<extra></extra>",
+        )
+    for kind, symbols in (("simulation", ("circle", "diamond")), ("trace", ("star",))):
+        points = shown.filter(pl.col("kind") == kind)
+        for name, symbol in zip(points["name"].unique(maintain_order=True), symbols, strict=False):
+            _add_points(figure, points.filter(pl.col("name") == name), name, symbol)
+    hidden = curve.height - shown.height
+    last = curve.filter((pl.col("kind") == "simulation") & pl.col("name").str.starts_with("real")).sort("load")
+    caption = (
+        "Lines are models, points are simulations of the trace's jobs on one pool of GPUs, with the range over seeds."
+    )
+    if last.height:
+        row = last.row(-1, named=True)
+        caption += f" With real arrivals the mean wait is {_wait(row['wait'])} at load {row['load']:.0%}."
+    if hidden:
+        caption += f" {hidden} points below a second are not drawn."
+    return FigurePart("wait-against-load", "Wait against load", figure, caption, curve)
+
+
+def _add_points(figure: go.Figure, part: pl.DataFrame, name: str, symbol: str) -> None:
+    up = (part["high"] - part["wait"]).fill_null(0.0).to_list()
+    down = (part["wait"] - part["low"]).fill_null(0.0).to_list()
+    figure.add_scatter(
+        x=part["load"].to_list(),
+        y=part["wait"].to_list(),
+        name=plain(name),
+        mode="markers",
+        marker={"size": 12 if symbol == "star" else 8, "symbol": symbol},
+        error_y={"type": "data", "array": up, "arrayminus": down, "thickness": 1.2, "width": 3},
+        hovertemplate="%{fullData.name}<br>load %{x:.1%}: %{y:,.4g} s<extra></extra>",
+    )
+
+
+def _classes(result: ThreeWay) -> TablePart:
+    rows = []
+    for c in result.classes:
+        theirs = ("–", "–") if c.trace is None else _cells(c.trace)[:2]
+        rows.append((c.name, f"{c.jobs:,}", f"{c.load:,.1f}", *_cells(c.simulation)[:2], *theirs))
+    kinds = {"class": Kind.TEXT} | dict.fromkeys(
+        ("jobs", "GPUs asked for", "mean wait, simulated", "p95, simulated", "mean wait, trace", "p95, trace"),
+        Kind.NUMBER,
+    )
+    note = "In order of arrival theory makes no difference between classes."
+    return TablePart("Waits by class", kinds, tuple(rows), note)
+
+
+def _fits(result: ThreeWay) -> TablePart:
+    jobs = result.jobs
+    rows = [
+        (f.family, f"{f.ks:.3f}", number(f.log_likelihood), f"{f.mean_ratio:.3g}", f"{f.scv_ratio:.3g}")
+        for f in jobs.services
+    ]
+    kinds = {"family": Kind.TEXT} | dict.fromkeys(
+        ("KS distance", "log-likelihood per job", "mean / data's", "variation / data's"), Kind.NUMBER
+    )
+    arrivals = jobs.arrivals
+    note = (
+        f"Run times: mean {format_duration(jobs.mean_run)}, squared variation {jobs.run_scv:.3g}. Arrivals: gaps of "
+        f"squared variation {arrivals.gap_scv:.3g}, dispersion {arrivals.dispersion_at(jobs.mean_run):.3g} at the mean "
+        f"run time; peakedness {jobs.peakedness:.3g}."
+    )
+    if jobs.tail is not None:
+        start = format_duration(jobs.tail.start)
+        note += f" The tail of run times falls as a power of {jobs.tail.index:.2f} from {start} on."
+    return TablePart("Distributions fitted to run times, nearest first", kinds, tuple(rows), note)
+
+
+def _stability(stable: tuple[pl.DataFrame, float, float]) -> FigurePart:
+    frame, share, load = stable
+    figure = blank(
+        xaxis={"title": "share of jobs that are gangs", "tickformat": ".0%", "range": [0, 1]},
+        yaxis={"title": "largest stable load", "tickformat": ".0%", "range": [0, 1.04]},
+        showlegend=True,
+    )
+    for i, size in enumerate(frame["size"].unique(maintain_order=True)):
+        part = frame.filter(pl.col("size") == size)
+        figure.add_scatter(
+            x=part["share"].to_list(),
+            y=part["load"].to_list(),
+            name=f"gangs of {size}",
+            mode="lines",
+            line={"width": 1.6, "dash": DASHES[i % len(DASHES)]},
+            hovertemplate="%{x:.0%} gangs: stable up to %{y:.1%}<extra>%{fullData.name}</extra>",
+        )
+    figure.add_scatter(
+        x=[share],
+        y=[load],
+        name="this trace's sizes",
+        mode="markers",
+        marker={"size": 12, "symbol": "star"},
+        hovertemplate="%{x:.1%} gangs: stable up to %{y:.1%}<extra>%{fullData.name}</extra>",
+    )
+    caption = (
+        f"Above a line the queue grows without end in strict order of arrival, on a pool of {STABILITY_SERVERS} GPUs "
+        f"with equal exponential run times. With this trace's sizes ({share:.1%} of jobs take more than one GPU) the "
+        f"limit is {load:.1%}."
+    )
+    return FigurePart("stability", "The load gangs can bring", figure, caption, frame)
+
+
+def _laws(result: ThreeWay) -> TablePart:
+    rows = tuple(
+        (x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", f"{x.difference:+.1%}") for x in result.laws
+    )
+    kinds = {"law": Kind.TEXT, "says": Kind.TEXT} | dict.fromkeys(("measured", "by the law", "difference"), Kind.NUMBER)
+    note = "A difference tells of jobs under way when the record began or ended."
+    return TablePart("Operational laws on the trace itself", kinds, rows, note)

@@ -1,0 +1,1 @@
+"""Theory beside simulation: every queueing model against a simulation of it, and both beside a trace."""

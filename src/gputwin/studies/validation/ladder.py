@@ -1,0 +1,194 @@
+"""The ladder from theory to the trace: simulations that drop one assumption of M/M/c after the other.
+
+Where the wait jumps from one rung to the next, the assumption dropped there is the one that does not hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputwin.core.rng import stream
+from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.queueing.fit.offered import Offered
+from gputwin.queueing.operational import Record
+from gputwin.simulation.cluster import Cluster, NodeGroup
+from gputwin.simulation.simulate import Scheduler, run
+from gputwin.simulation.workload import Workload
+from gputwin.studies.validation.planted import Jobs, workload_of_jobs
+from gputwin.studies.validation.theory import Figures
+
+Floats = NDArray[np.float64]
+SEEDS = 3
+ON_NODES = "real nodes"
+
+
+class Rung(NamedTuple):
+    """One step of the ladder: the assumption dropped since the one before, and what the simulation then says."""
+
+    name: str
+    dropped: str
+    figures: Figures
+    spread: float
+    """s; half the range of the mean wait over seeds; 0 where nothing is drawn."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What the ladder is climbed with: the trace's jobs as the engine's arrays, the cluster, and the rules."""
+
+    workload: Workload
+    jobs: Offered
+    cluster: Cluster
+    scheduler: Scheduler
+
+    @property
+    def gpus(self) -> int:
+        """Return the cluster's GPUs."""
+        return self.cluster.gpu_count
+
+
+def climb(subject: Subject, *, seed: int = 0, workers: int = 2) -> tuple[list[Rung], Record]:
+    """Return the rungs from a simulation of M/M/c to that of the trace on its nodes, and the last one's jobs.
+
+    The last rung takes longest: it runs here while another process runs those before it.
+    """
+    tasks = [(subject, rung, seed, k) for rung, _, seeds in RUNGS for k in range(seeds)]
+    if workers > 1:
+        with ProcessPoolExecutor(workers - 1, mp_context=get_context("spawn")) as pool:
+            under_way = pool.map(climb_one, tasks)
+            last = _on_nodes(subject, seed)
+            found = list(under_way)
+    else:
+        last = _on_nodes(subject, seed)
+        found = [climb_one(task) for task in tasks]
+    rungs, at = [], 0
+    for name, dropped, seeds in RUNGS:
+        part = found[at : at + seeds]
+        at += seeds
+        means = [f.mean_wait or 0.0 for f in part]
+        average = Figures(*(float(np.mean([getattr(f, field) for f in part])) for field in Figures._fields))
+        rungs.append(Rung(name, dropped, average, (max(means) - min(means)) / 2))
+    rungs.append(
+        Rung(ON_NODES, "any free GPU will do (no nodes, GPU models, CPU or memory)", _measured(subject, last), 0.0)
+    )
+    return rungs, last
+
+
+def measure(record: Record, capacity: float, begin: float, until: float) -> Figures:
+    """Return the figures of a record between two times: jobs submitted then, and what jobs held meanwhile."""
+    span = until - begin
+    submit, start, end, gpus = record
+    known = np.isfinite(start)
+    wait = (start - submit)[known & (submit >= begin) & (submit <= until)]
+    held = (np.clip(end, begin, until) - np.clip(start, begin, until))[known]
+    # Who never started waits to the end.
+    left = np.where(known, start, np.inf)
+    queued = np.clip(left, begin, until) - np.clip(submit, begin, until)
+    return Figures(
+        float(wait.mean()) if wait.size else None,
+        float(np.quantile(wait, 0.95)) if wait.size else None,
+        float(held @ gpus[known]) / span / capacity,
+        float(queued.sum()) / span,
+    )
+
+
+def climb_one(task: tuple[Subject, str, int, int]) -> Figures:
+    """Return the figures of one rung: subject, rung's name, seed, and which draw."""
+    subject, rung, seed, k = task
+    return _RUNG[rung](subject, stream(seed, "ladder", k))
+
+
+def _poisson(jobs: Offered, rng: np.random.Generator) -> Floats:
+    """Return as many arrivals as there are jobs, uniform over the same time: Poisson given their number."""
+    return np.sort(rng.uniform(jobs.begin, jobs.until, jobs.submit.size))
+
+
+def _slots(subject: Subject, submit: Floats, service: Floats) -> Figures:
+    """Return the figures of single-slot jobs on as many slots as the cluster has for the mean job."""
+    jobs = subject.jobs
+    count = max(round(subject.gpus / jobs.gpus_per_job), 1)
+    planted = Jobs(submit, service)
+    return _figures(subject, workload_of_jobs(planted), pool_of(count), np.ones(submit.size), count)
+
+
+def _memoryless(subject: Subject, rng: np.random.Generator) -> Figures:
+    jobs = subject.jobs
+    service = rng.exponential(1.0, jobs.submit.size)
+    return _slots(subject, _poisson(jobs, rng), service * jobs.mean_run / service.mean())
+
+
+def _real_times(subject: Subject, rng: np.random.Generator) -> Figures:
+    return _slots(subject, _poisson(subject.jobs, rng), rng.permutation(subject.jobs.run))
+
+
+def _real_sizes(subject: Subject, rng: np.random.Generator) -> Figures:
+    jobs = subject.jobs
+    order = rng.permutation(jobs.submit.size)
+    return _pooled(subject, _poisson(jobs, rng), jobs.run[order], jobs.gpus[order])
+
+
+def _real_arrivals(subject: Subject, rng: np.random.Generator) -> Figures:
+    jobs = subject.workload.jobs[subject.workload.jobs["gpu_milli"] > 0]
+    return _pooled(subject, jobs["submit"], jobs["duration"], jobs["gpu_milli"] / WHOLE_GPU_MILLI)
+
+
+def _pooled(subject: Subject, submit: Floats, service: Floats, gpus: Floats) -> Figures:
+    """Return the figures on one pool of single GPUs: whole ones as a gang, the rest as a share of one more."""
+    order = np.argsort(submit, kind="stable")
+    submit, service, gpus = submit[order], service[order], gpus[order]
+    whole = gpus >= 1
+    # A job of 2.5 GPUs takes three: only jobs below one GPU share.
+    planted = Jobs(
+        submit,
+        service,
+        milli=np.where(whole, WHOLE_GPU_MILLI, np.maximum(np.rint(gpus * WHOLE_GPU_MILLI), 1)).astype(np.int64),
+        instances=np.where(whole, np.ceil(gpus - 1e-9), 1).astype(np.int64),
+    )
+    return _figures(subject, workload_of_jobs(planted), pool_of(subject.gpus), planted.size, subject.gpus)
+
+
+def _on_nodes(subject: Subject, seed: int) -> Record:
+    takes = subject.workload.jobs["gpu_milli"] / WHOLE_GPU_MILLI
+    return _record(subject, subject.workload, subject.cluster, takes, seed)
+
+
+def _figures(subject: Subject, workload: Workload, cluster: Cluster, gpus: Floats, capacity: float) -> Figures:
+    record = _record(subject, workload, cluster, gpus)
+    return measure(record, capacity, subject.jobs.begin, subject.jobs.until)
+
+
+def _measured(subject: Subject, record: Record) -> Figures:
+    return measure(record, subject.gpus, subject.jobs.begin, subject.jobs.until)
+
+
+def _record(subject: Subject, workload: Workload, cluster: Cluster, gpus: Floats, seed: int = 0) -> Record:
+    """Return what became of the jobs that take GPUs."""
+    records = run(workload, cluster, subject.scheduler, seed=seed, attribute=False).world.queue.jobs
+    takes = gpus > 0
+    return Record(records["submit"][takes], records["start"][takes], records["end"][takes], gpus[takes])
+
+
+def pool_of(count: int) -> Cluster:
+    """Return so many GPUs on nodes of their own: a pool in which any free one will do."""
+    return Cluster("pool", (NodeGroup("gpu", count, 1),))
+
+
+_RUNG: dict[str, Callable[[Subject, np.random.Generator], Figures]] = {
+    "M/M/c, simulated": _memoryless,
+    "real run times": _real_times,
+    "real sizes": _real_sizes,
+    "real arrivals": _real_arrivals,
+}
+RUNGS: tuple[tuple[str, str, int], ...] = (
+    ("M/M/c, simulated", "", SEEDS),
+    ("real run times", "run times are exponential", SEEDS),
+    ("real sizes", "all jobs are of one size, whatever their length", SEEDS),
+    ("real arrivals", "arrivals are Poisson (no bursts, no days and nights)", 1),
+)

@@ -1,0 +1,227 @@
+"""Theory, simulation and trace side by side, and which assumption broke where they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from gputwin.core.errors import UserError
+from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.queueing.fit.offered import CLASSES, Offered, class_of, offered
+from gputwin.queueing.operational import Law, Record, operational_laws
+from gputwin.simulation.cluster import Cluster
+from gputwin.simulation.simulate import Scheduler, cluster_models
+from gputwin.simulation.workload import workload_of
+from gputwin.studies.validation.ladder import Floats, Rung, Subject, climb, measure
+from gputwin.studies.validation.theory import Figures, Prediction, predictions
+from gputwin.studies.validation.verdict import verdicts
+from gputwin.traces.dataset import Trace
+from gputwin.traces.locate import SYNTHETIC
+from gputwin.traces.measures import ARRIVAL, RUNTIME
+
+_LEAST_WAIT = 1.0
+"""s; of shorter waits no relative error is given."""
+
+
+@dataclass(frozen=True)
+class ClassRow:
+    """One class of jobs: how it fares in simulation and in the trace. Theory in order of arrival makes no difference."""
+
+    name: str
+    jobs: int
+    load: float
+    """Mean GPUs it asks for."""
+    simulation: Figures
+    trace: Figures | None
+
+
+@dataclass(frozen=True)
+class ThreeWay:
+    """A trace on a cluster, three ways."""
+
+    cluster: str
+    gpus: int
+    scheduler: Scheduler
+    jobs: Offered
+    predictions: tuple[Prediction, ...]
+    rungs: tuple[Rung, ...]
+    trace: Figures | None
+    """None where the trace has no start times."""
+    classes: tuple[ClassRow, ...]
+    laws: tuple[Law, ...]
+    verdicts: tuple[str, ...]
+    left_out: Mapping[str, int]
+    subject: Subject
+
+    @property
+    def simulation(self) -> Figures:
+        """Return the simulation of the trace on its nodes."""
+        return self.rungs[-1].figures
+
+    def error(self, figures: Figures) -> str:
+        """Return how far a mean wait is from the simulation of the trace on its nodes; "–" where that is none."""
+        value, exact = figures.mean_wait, self.simulation.mean_wait
+        if value is None or exact is None or exact < _LEAST_WAIT:
+            return "–"
+        return f"{value / exact - 1:+.0%}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        jobs = self.jobs
+        return {
+            "cluster": self.cluster,
+            "gpus": self.gpus,
+            "jobs": int(jobs.submit.size),
+            "window_seconds": jobs.until - jobs.begin,
+            "load_gpus": jobs.load,
+            "steady_load_gpus": jobs.steady_load,
+            "utilisation_offered": jobs.load / self.gpus,
+            "arrival_rate_per_second": jobs.arrivals.rate,
+            "arrival_gap_scv": jobs.arrivals.gap_scv,
+            "arrival_dispersion_at_mean_run": jobs.arrivals.dispersion_at(jobs.mean_run),
+            "arrival_batch_mean": jobs.arrivals.batch_mean,
+            "arrival_mmpp": None if jobs.arrivals.modulated is None else asdict(jobs.arrivals.modulated),
+            "run_seconds_mean": jobs.mean_run,
+            "run_scv": jobs.run_scv,
+            "run_tail_index": None if jobs.tail is None else jobs.tail.index,
+            "run_fits": [{"family": f.family, "ks": f.ks, "scv_ratio": f.scv_ratio} for f in jobs.services],
+            "peakedness": jobs.peakedness,
+            "theory": [
+                {
+                    "model": p.model,
+                    "assumes": p.assumes,
+                    **_named(p.figures),
+                    "share_waiting": p.share_waiting,
+                    "why_not": p.why_not or None,
+                }
+                for p in self.predictions
+            ],
+            "ladder": [{"rung": r.name, "dropped": r.dropped or None, **_named(r.figures)} for r in self.rungs],
+            "simulation": _named(self.simulation),
+            "trace": None if self.trace is None else _named(self.trace),
+            "classes": [
+                {
+                    "class": c.name,
+                    "jobs": c.jobs,
+                    "load_gpus": c.load,
+                    "simulation": _named(c.simulation),
+                    "trace": None if c.trace is None else _named(c.trace),
+                }
+                for c in self.classes
+            ],
+            "operational_laws": [{**law._asdict(), "difference": law.difference} for law in self.laws],
+            "verdicts": list(self.verdicts),
+            "tasks_left_out": dict(self.left_out),
+        }
+
+
+def compare(
+    trace: Trace,
+    cluster: Cluster,
+    scheduler: Scheduler | None = None,
+    *,
+    seed: int = 0,
+    workers: int = 2,
+    progress: Callable[[str], None] = lambda step: None,
+) -> ThreeWay:
+    """Return theory, simulation and trace side by side for the trace's jobs on the cluster."""
+    scheduler = scheduler or Scheduler(backfill="greedy")
+    if not cluster.gpu_count:
+        raise UserError(f"cluster '{cluster.name}' has no GPUs; queueing theory here counts GPUs as servers")
+    workload = workload_of(trace, cluster_models(cluster))
+    progress("fitting arrivals and run times")
+    records = workload.jobs
+    gpus = records["gpu_milli"] / WHOLE_GPU_MILLI
+    jobs = offered(records["submit"], records["duration"], gpus)
+    subject = Subject(workload, jobs, cluster, scheduler)
+    said = predictions(jobs, cluster.gpu_count)
+    progress("simulating, from theory's assumptions to the trace")
+    rungs, seen = climb(subject, seed=seed, workers=workers)
+    measured = observed(trace)
+    own = None
+    laws: list[Law] = []
+    if measured is not None:
+        own = measure(measured.record, cluster.gpu_count, jobs.begin, jobs.until)
+        laws = operational_laws(measured.record, cluster.gpu_count, jobs.begin, jobs.until, measured.instances)
+    classes = _classes(jobs, cluster.gpu_count, seen, None if measured is None else measured.record)
+    return ThreeWay(
+        cluster.name,
+        cluster.gpu_count,
+        scheduler,
+        jobs,
+        tuple(said),
+        tuple(rungs),
+        own,
+        classes,
+        tuple(laws),
+        verdicts(jobs, cluster, said, rungs, own, is_generated=trace.meta.source.startswith(SYNTHETIC)),
+        workload.left_out,
+        subject,
+    )
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What the trace itself says of its jobs that took GPUs."""
+
+    record: Record
+    instances: Floats
+
+
+def observed(trace: Trace) -> Observed | None:
+    """Return when the trace's jobs were submitted, started and ended; None where it does not tell waits."""
+    tasks = trace.tasks.filter(pl.col("submit_time").is_not_null() & pl.col("start_time").is_not_null())
+    tasks = tasks.with_columns(ARRIVAL, RUNTIME).filter(pl.col("runtime_seconds").is_not_null())
+    if tasks.is_empty():
+        return None
+    share = pl.col("gpu_count").fill_null(0) * pl.col("gpu_milli").fill_null(WHOLE_GPU_MILLI).cast(pl.Float64)
+    jobs = (
+        tasks.with_columns((share * pl.col("instances") / WHOLE_GPU_MILLI).alias("gpus"))
+        .group_by("job_id", maintain_order=True)
+        .agg(
+            pl.col("submit_time").min(),
+            pl.col("start_time").max(),
+            (pl.col("start_time") + pl.col("runtime_seconds")).max().alias("end_time"),
+            pl.col("gpus").sum(),
+            pl.col("instances").sum(),
+        )
+        .filter(pl.col("gpus") > 0)
+    )
+    if jobs.is_empty():
+        return None
+    columns = ("submit_time", "start_time", "end_time", "gpus")
+    record = Record(*(jobs[c].cast(pl.Float64).to_numpy() for c in columns))
+    return Observed(record, jobs["instances"].cast(pl.Float64).to_numpy())
+
+
+def _classes(jobs: Offered, capacity: float, seen: Record, traced: Record | None) -> tuple[ClassRow, ...]:
+    rows = []
+    of_jobs = class_of(jobs.gpus)
+    for number, (name, _, _) in enumerate(CLASSES):
+        chosen = of_jobs == number
+        if not chosen.any():
+            continue
+        ours, theirs = (
+            None if record is None else _measured(record, number, capacity, jobs) for record in (seen, traced)
+        )
+        load = float((jobs.run * jobs.gpus)[chosen].sum()) / (jobs.until - jobs.begin)
+        assert ours is not None
+        rows.append(ClassRow(name, int(chosen.sum()), load, ours, theirs))
+    return tuple(rows)
+
+
+def _measured(record: Record, number: int, capacity: float, jobs: Offered) -> Figures:
+    chosen = class_of(record.servers) == number
+    return measure(Record(*(column[chosen] for column in record)), capacity, jobs.begin, jobs.until)
+
+
+def _named(figures: Figures) -> dict[str, float | None]:
+    return {
+        "wait_seconds_mean": figures.mean_wait,
+        "wait_seconds_p95": figures.p95_wait,
+        "utilisation": figures.utilisation,
+        "queue_length": figures.queue_length,
+    }
