@@ -24,13 +24,15 @@ FACTOR = 2.0
 
 @dataclass(frozen=True)
 class Grid:
-    """Bins of durations: `edges` between them (log s, evenly spaced) and the typical value of each (s).
+    """Bins of durations: `edges` between them (log s, evenly spaced), and of each the typical, least and most value (s).
 
     `price` in s is what missing a duration by more than twice costs beside the error itself.
     """
 
     edges: Floats
     values: Floats
+    least: Floats
+    most: Floats
     price: float
 
     @classmethod
@@ -44,9 +46,14 @@ class Grid:
         total = np.bincount(bins, weights * np.log(duration), BINS)
         centres = low + (np.arange(BINS) + 0.5) * width
         typical = np.exp(np.divide(total, count, out=centres, where=count > 0))
+        bounds = np.exp(np.concatenate([[low], edges, [high]]))
+        least, most = bounds[1:].copy(), bounds[:-1].copy()
+        np.minimum.at(least, bins, duration)
+        np.maximum.at(most, bins, duration)
+        least, most = np.where(count > 0, least, bounds[:-1]), np.where(count > 0, most, bounds[1:])
         order = np.argsort(duration, kind="stable")
         half = np.searchsorted(np.cumsum(weights[order]), 0.5 * weights.sum())
-        return cls(edges, typical, float(duration[order[min(half, duration.size - 1)]]))
+        return cls(edges, typical, least, most, float(duration[order[min(half, duration.size - 1)]]))
 
     def bins(self, log_duration: Floats) -> Ints:
         """Return the bin each log duration falls into; what is outside the grid counts as at its end."""
@@ -72,10 +79,14 @@ class Grid:
         return result
 
     def quantiles(self, mass: Mass, levels: Floats) -> Floats:
-        """Return the quantiles at ascending `levels` of each row, s."""
-        result = np.empty((len(mass), len(levels)))
-        _quantiles(mass, self.values, levels, result)
-        return result
+        """Return the quantiles at ascending `levels` of each row, s.
+
+        Lower ones are the least of their bin and upper ones the most, so that an interval holds the bins it ends in.
+        """
+        bins = np.empty((len(mass), len(levels)), np.int64)
+        _quantile_bins(mass, levels, bins)
+        ends = [self.least if q < 0.5 else self.most if q > 0.5 else self.values for q in levels]
+        return np.column_stack([end[bins[:, k]] for k, end in enumerate(ends)]) if ends else np.empty((len(mass), 0))
 
 
 @numba.njit(cache=True)
@@ -104,17 +115,15 @@ def _cheapest(
 
 
 @numba.njit(cache=True)
-def _quantiles(
-    mass: Mass, values: Floats, levels: Floats, result: Floats
-) -> None:  # pragma: no cover - compiled
+def _quantile_bins(mass: Mass, levels: Floats, result: Ints) -> None:  # pragma: no cover - compiled
     for i in range(len(mass)):
         whole = 0.0
-        for k in range(values.size):
+        for k in range(mass.shape[1]):
             whole += mass[i, k]
         reached = 0.0
         k = -1
         for q in range(levels.size):
-            while reached < levels[q] * whole - 1e-9 and k + 1 < values.size:
+            while reached < levels[q] * whole - 1e-6 and k + 1 < mass.shape[1]:
                 k += 1
                 reached += mass[i, k]
-            result[i, q] = values[max(k, 0)]
+            result[i, q] = max(k, 0)

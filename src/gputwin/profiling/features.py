@@ -10,7 +10,7 @@ import polars as pl
 
 from gputwin.core.rng import stream
 from gputwin.profiling.jobs import Floats, History, Ints, Submitted
-from gputwin.profiling.keys import REPEAT, SIGNATURE, UNSEEN, USER, telling_keys
+from gputwin.profiling.keys import SIGNATURE, UNSEEN, USER, telling_keys
 from gputwin.profiling.memory import Memory
 
 DAY = 86_400.0
@@ -20,7 +20,7 @@ SHRINKAGE = 1.0
 """Jobs' worth of the overall mean mixed into each key's mean."""
 MOST_COUNTED = 20.0
 ABSENT = -1.0
-_RECENT_KEYS = (SIGNATURE, USER, "tenant", REPEAT)
+_RECENT_KEYS = (SIGNATURE, USER, "tenant")
 _LOGGED = (
     "instances",
     "cpu_milli",
@@ -38,7 +38,6 @@ _REQUEST = (
     *(pl.col(c).cast(pl.Float64).log1p().alias(f"log_{c}") for c in _LOGGED),
     _GPU.log1p().alias("log_gpu_milli"),
     pl.col("priority").cast(pl.Float64),
-    pl.len().over("job_id").cast(pl.Float64).alias("tasks_of_job"),
 )
 """The request as numbers: amounts as log(1 + x), priority as it is."""
 _AT = pl.col("arrival_time")
@@ -158,7 +157,7 @@ def _add_recent(columns: dict[str, Floats], memory: Memory, codes: Mapping[str, 
     for name in _RECENT_KEYS:
         if name in codes:
             found = memory.ledgers[name].recent(codes[name], arrival)
-            columns[f"{name}_last"], columns[f"{name}_last3"], columns[f"{name}_gap"] = found.T
+            columns[f"{name}_last"], columns[f"{name}_last3"] = found.T
 
 
 def _stacked(columns: Mapping[str, Floats], names: tuple[str, ...], size: int) -> Floats:

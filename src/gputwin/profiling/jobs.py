@@ -171,7 +171,9 @@ class History:
         )
         tasks = tasks.filter(pl.col("_ran").is_finite() & pl.col("_begun").is_not_null())
         if tasks.is_empty():
-            raise UserError("the trace has no task with a known arrival and duration, so there is nothing to learn from")
+            raise UserError(
+                "the trace has no task with a known arrival and duration, so there is nothing to learn from"
+            )
         order = tasks.select(pl.arg_sort_by(ARRIVAL.min().over("job_id"), "job_id", "role")).to_series()
         tasks = tasks[order]
         outcomes = Outcomes(tasks["_begun"].to_numpy(), tasks["_ran"].to_numpy(), tasks["_finished"].to_numpy())

@@ -37,8 +37,8 @@ class Ledger:
         return cls(first.astype(np.int64), known_from[rows], value[rows])
 
     def recent(self, codes: Ints, arrival: Floats) -> Floats:
-        """Return, of the outcomes known at arrival: last, median of the last three, log(1 + s since the last); or -1."""
-        result = np.full((codes.size, 3), UNKNOWN)
+        """Return, of the outcomes known at arrival, the last and the median of the last three; -1 where there is none."""
+        result = np.full((codes.size, 2), UNKNOWN)
         _recent(self.first, self.known_from, self.value, codes, arrival, result)
         return result
 
@@ -121,8 +121,6 @@ def _recent(
             continue
         result[i, 0] = value[end - 1]
         result[i, 1] = np.median(value[max(begin, end - LAST) : end])
-        if arrival[i] < np.inf:
-            result[i, 2] = np.log1p(arrival[i] - known_from[end - 1])
 
 
 @numba.njit(cache=True)

@@ -18,6 +18,17 @@ from gputwin.profiling.jobs import Floats, Ints
 _FIELDS = {"split_feature": np.int64, "threshold": np.float64, "left_child": np.int64, "right_child": np.int64}
 
 
+LEAST_ROWS = 12
+
+
+def enough(rows: Floats, values: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return at least a dozen rows and a column, repeating what there is: LightGBM draws samples and wants some."""
+    times = -(-LEAST_ROWS // len(rows))
+    if rows.shape[1] == 0:
+        rows = np.zeros((len(rows), 1))
+    return np.tile(rows, (times, 1)), np.tile(values, times), np.tile(weights, times)
+
+
 @dataclass(frozen=True)
 class Trees:
     """Nodes of all trees one after another; a child below zero is the leaf −1 − child. `roots` may be leaves."""

@@ -16,6 +16,7 @@ from gputwin.profiling.distribution import MASS, Grid, Mass
 from gputwin.profiling.features import Features, learn_features
 from gputwin.profiling.jobs import Floats, History, Submitted
 from gputwin.profiling.model import MODELS, DurationModel, Lesson, ModelKind
+from gputwin.profiling.trees import enough
 
 LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 _MIDDLE = LEVELS.index(0.5)
@@ -49,6 +50,8 @@ class Boosted(DurationModel):
 
     def _quantiles(self, jobs: Submitted) -> Floats:
         rows = self.features.matrix(jobs)
+        if not self.features.names:
+            rows = np.zeros((jobs.size, 1))
         found = [np.asarray(b.predict(rows, num_threads=1)) for b in self._boosters]
         return np.sort(np.column_stack(found), axis=1)
 
@@ -72,9 +75,7 @@ def fit(lesson: Lesson, seed: int) -> Boosted:
     import lightgbm
 
     features, rows = learn_features(lesson.past, lesson.weights, seed)
-    if not features.names:
-        rows = np.zeros((len(rows), 1))
-    values = np.log(lesson.past.outcomes.duration)
+    rows, values, weights = enough(rows, np.log(lesson.past.outcomes.duration), lesson.weights)
     settings: dict[str, Any] = {
         "objective": "quantile",
         "learning_rate": 0.05,
@@ -90,7 +91,7 @@ def fit(lesson: Lesson, seed: int) -> Boosted:
         "seed": int(stream(seed, "boosted").integers(1 << 31)),
         "verbose": -1,
     }
-    data = lightgbm.Dataset(rows, values, weight=lesson.weights, params=settings, free_raw_data=False)
+    data = lightgbm.Dataset(rows, values, weight=weights, params=settings, free_raw_data=False)
     texts = []
     for level in LEVELS:
         booster = lightgbm.train({**settings, "alpha": level}, data, 150)

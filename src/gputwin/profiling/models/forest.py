@@ -18,7 +18,7 @@ from gputwin.profiling.jobs import Floats, History, Ints, Submitted
 from gputwin.profiling.keys import REPEAT
 from gputwin.profiling.memory import Ledger
 from gputwin.profiling.model import MODELS, DurationModel, Lesson, ModelKind
-from gputwin.profiling.trees import Trees
+from gputwin.profiling.trees import Trees, enough
 
 STRENGTH = 1.0
 """How many repetitions of a job the forest's opinion is worth."""
@@ -75,6 +75,7 @@ def grow(rows: Floats, values: Floats, weights: Floats, seed: int) -> str:
     """Return a random forest (Breiman 2001) of `values`, as LightGBM's text."""
     import lightgbm
 
+    rows, values, weights = enough(rows, values, weights)
     small = len(rows) < _SMALL
     least = max(_LEAST_IN_LEAF, len(rows) // _LEAVES)
     settings: dict[str, Any] = {
@@ -93,9 +94,6 @@ def grow(rows: Floats, values: Floats, weights: Floats, seed: int) -> str:
         "seed": int(stream(seed, "forest").integers(1 << 31)),
         "verbose": -1,
     }
-    if rows.shape[1] == 0 or len(rows) < 2 * least:
-        # Too little to split on: one leaf with every job in it.
-        rows, settings["min_data_in_leaf"] = np.zeros((len(rows), 1)), max(len(rows), 1)
     data = lightgbm.Dataset(rows, values, weight=weights, params=settings)
     booster = lightgbm.train(settings, data, _MANY_TREES if small else _FEW_TREES)
     return str(booster.model_to_string())

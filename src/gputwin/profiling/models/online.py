@@ -35,9 +35,7 @@ class Online(DurationModel):
         mass = np.repeat(self.overall, jobs.size, axis=0)
         codes = self.memory.codes(jobs)
         for name, (ledger, bins) in self._ledgers.items():
-            blend(
-                mass, ledger, bins, codes[name], jobs.arrival, strength=STRENGTH, most=MOST, fading=FADING
-            )
+            blend(mass, ledger, bins, codes[name], jobs.arrival, strength=STRENGTH, most=MOST, fading=FADING)
         return mass
 
     def observing(self, known: History) -> Online:
@@ -51,9 +49,7 @@ class Online(DurationModel):
         before = self.grid.quantiles(mass, np.array([0.5]))[:, 0]
         frames = []
         for name, (ledger, bins) in self._ledgers.items():
-            blend(
-                mass, ledger, bins, codes[name], jobs.arrival, strength=STRENGTH, most=MOST, fading=FADING
-            )
+            blend(mass, ledger, bins, codes[name], jobs.arrival, strength=STRENGTH, most=MOST, fading=FADING)
             after = self.grid.quantiles(mass, np.array([0.5]))[:, 0]
             known = np.isfinite(ledger.last(codes[name], jobs.arrival, MOST)).sum(axis=1).astype(np.float64)
             frames.append(
@@ -61,9 +57,7 @@ class Online(DurationModel):
             )
             before = after
         if not frames:
-            return pl.DataFrame(
-                {"row": np.arange(jobs.size), "reason": "all jobs", "value": np.nan, "factor": 1.0}
-            )
+            return pl.DataFrame({"row": np.arange(jobs.size), "reason": "all jobs", "value": np.nan, "factor": 1.0})
         return pl.concat(frames).sort("row", maintain_order=True)
 
     @cached_property
