@@ -55,7 +55,7 @@ def _blend(
         if begin == end:
             continue
         total, weight = strength, 1.0
-        for k in range(end - 1, begin - 1, -1):
+        for _ in range(begin, end):
             total += weight
             weight *= fading
         for b in range(mass.shape[1]):

@@ -62,7 +62,8 @@ class Grid:
     def histogram(self, log_duration: Floats, weights: Floats) -> Mass:
         """Return the distribution of these log durations, one row."""
         counts = np.bincount(self.bins(log_duration), weights, BINS)
-        return (counts / counts.sum()).astype(MASS)[None]
+        result: Mass = (counts / counts.sum()).astype(MASS)[None]
+        return result
 
     @cached_property
     def _near(self) -> tuple[Ints, Ints]:

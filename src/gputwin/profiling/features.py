@@ -68,9 +68,9 @@ class Encoding:
         seen = codes >= 0
         known, weight = codes[seen], weights[seen]
         return cls(
-            np.bincount(known, values[seen] * weight, size),
-            np.bincount(known, weight, size),
-            np.bincount(known, weight > 0, size),
+            np.bincount(known, values[seen] * weight, size).astype(np.float64),
+            np.bincount(known, weight, size).astype(np.float64),
+            np.bincount(known, weight > 0, size).astype(np.float64),
         )
 
     def columns(self, codes: Ints, mean: float) -> tuple[Floats, Floats]:

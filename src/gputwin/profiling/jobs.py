@@ -72,7 +72,8 @@ class Submitted:
     @classmethod
     def of_rows(cls, rows: list[dict[str, object]]) -> Submitted:
         """Return jobs given as plain records of canonical task columns; what a record does not say is unknown."""
-        types = {**TASKS.schema, "arrival_time": pl.Float64}
+        types = TASKS.schema
+        types["arrival_time"] = pl.Float64()
         unknown = {key for row in rows for key in row} - set(SUBMIT_COLUMNS)
         if unknown:
             raise UserError(f"not known at submit: {', '.join(sorted(unknown))}; known: {', '.join(SUBMIT_COLUMNS)}")

@@ -105,7 +105,7 @@ def _rows(codes: Mapping[str, Ints], outcomes: Outcomes, *, learned: bool) -> pl
 def known_until(first: Ints, known_from: Floats, code: int, arrival: float) -> int:  # pragma: no cover - compiled
     """Return one past the last outcome of the key that was known before `arrival`."""
     begin = first[code]
-    return begin + np.searchsorted(known_from[begin : first[code + 1]], arrival)
+    return int(begin + np.searchsorted(known_from[begin : first[code + 1]], arrival))
 
 
 @numba.njit(cache=True)

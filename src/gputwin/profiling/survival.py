@@ -19,7 +19,7 @@ def kaplan_meier(time: Floats, event: Flags) -> tuple[Floats, Floats]:
     times, inverse = np.unique(time[event], return_inverse=True)
     deaths = np.bincount(inverse, minlength=times.size)
     at_risk = time.size - np.searchsorted(np.sort(time), times, side="left")
-    return times, np.cumprod(1.0 - deaths / at_risk)
+    return times, np.cumprod(1.0 - deaths / at_risk).astype(np.float64)
 
 
 def censoring_weights(duration: Floats, finished: Flags) -> Floats:

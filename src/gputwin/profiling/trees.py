@@ -77,7 +77,8 @@ class Trees:
         mass = np.zeros((self.leaves, BINS))
         _fill(rows, *self._arrays, bins, weights, mass)
         total = mass.sum(axis=1, keepdims=True)
-        return np.divide(mass, total, out=np.full_like(mass, 1.0 / BINS), where=total > 0).astype(MASS)
+        shares: Mass = np.divide(mass, total, out=np.full_like(mass, 1.0 / BINS), where=total > 0).astype(MASS)
+        return shares
 
     def mixture(self, rows: Floats, leaves: Mass) -> Mass:
         """Return the mean over trees of the leaves each row falls into."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,7 +40,7 @@ def rolling_origin(
     edges = np.unique(np.linspace(int(history.size * first), history.size, blocks + 1).astype(np.int64))
     if edges.size < 2 or edges[0] == 0:
         raise UserError(f"{history.size} jobs are too few to test a model on; a trace needs some dozens")
-    for begin, end in zip(edges[:-1], edges[1:], strict=True):
+    for begin, end in pairwise(edges):
         test = np.arange(begin, end)
         origin = float(arrival[begin])
         begun = outcomes.start < origin

@@ -28,7 +28,8 @@ class Stack(DurationModel):
     def distributions(self, jobs: Submitted) -> Mass:
         """Return the weighted mean of the members' distributions."""
         parts = [m.distributions(jobs) * MASS(w) for m, w in zip(self.members, self.shares, strict=True) if w > 0]
-        return np.sum(parts, axis=0, dtype=MASS)
+        pooled: Mass = np.sum(parts, axis=0, dtype=MASS)
+        return pooled
 
     def observing(self, known: History) -> Stack:
         """Return the pool of members that observe."""
@@ -64,7 +65,7 @@ def _likelihood(mass: Mass, bins: Ints) -> Floats:
     rows = np.arange(bins.size)
     last = mass.shape[1] - 1
     near = [mass[rows, np.clip(bins + step, 0, last)] for step in (-2, -1, 0, 1, 2)]
-    return np.mean(near, axis=0, dtype=np.float64) + 1e-4
+    return np.asarray(np.mean(near, axis=0, dtype=np.float64)) + 1e-4
 
 
 def pool_shares(likelihoods: list[Floats], weights: Floats) -> Floats:
@@ -73,7 +74,7 @@ def pool_shares(likelihoods: list[Floats], weights: Floats) -> Floats:
     shares = np.full(table.shape[1], 1.0 / table.shape[1])
     for _ in range(_ROUNDS):
         parts = table * shares
-        shares = np.average(parts / parts.sum(axis=1, keepdims=True), axis=0, weights=weights)
+        shares = np.asarray(np.average(parts / parts.sum(axis=1, keepdims=True), axis=0, weights=weights))
     return shares
 
 
