@@ -37,7 +37,8 @@ def future() -> Submitted:
 @pytest.mark.parametrize("name", NAMES)
 def test_predictions_are_positive_and_quantiles_ascend(name: str, past: History, future: Submitted) -> None:
     model = fit(name, past)
-    seconds, quantiles = model.forecast(future, (0.05, 0.1, 0.5, 0.9, 0.95))
+    seconds, quantiles, mean = model.forecast(future, (0.05, 0.1, 0.5, 0.9, 0.95))
+    assert np.all(np.isfinite(mean) & (mean >= 1.0))
     assert seconds.shape == (future.size,)
     assert np.all(np.isfinite(seconds) & (seconds >= 1.0))
     assert np.all(np.diff(quantiles, axis=1) >= 0)

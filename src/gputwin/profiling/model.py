@@ -30,10 +30,11 @@ class Lesson(NamedTuple):
 
 
 class Forecast(NamedTuple):
-    """One number to plan with and quantiles, s, per job."""
+    """One number to plan with, quantiles, and the mean, s, per job."""
 
     seconds: Floats
     quantiles: Floats
+    mean: Floats
 
 
 class DurationModel(ABC):
@@ -55,16 +56,21 @@ class DurationModel(ABC):
 
     def forecast(self, jobs: Submitted, levels: Sequence[float] = INTERVAL) -> Forecast:
         """Return prediction and quantiles in one go."""
-        seconds, quantiles = np.empty(jobs.size), np.empty((jobs.size, len(levels)))
+        seconds, mean, quantiles = np.empty(jobs.size), np.empty(jobs.size), np.empty((jobs.size, len(levels)))
         for rows, part in _chunks(jobs):
             mass = self.distributions(part)
             seconds[rows] = self.point(part, mass)
             quantiles[rows] = self.grid.quantiles(mass, np.asarray(levels, np.float64))
-        return Forecast(seconds, quantiles)
+            mean[rows] = mass @ self.grid.values
+        return Forecast(seconds, quantiles, mean)
 
     def predict(self, jobs: Submitted) -> Floats:
         """Return how long each job is expected to run, s."""
         return self.forecast(jobs, ()).seconds
+
+    def predict_mean(self, jobs: Submitted) -> Floats:
+        """Return the mean of each job's duration, s: what shortest-job-first should go by (Rothkopf, 1966)."""
+        return self.forecast(jobs, ()).mean
 
     def predict_quantiles(self, jobs: Submitted, levels: Sequence[float] = INTERVAL) -> Floats:
         """Return quantiles of each job's duration, s, at ascending levels."""

@@ -102,7 +102,7 @@ def _evaluate(
             model = fit(name, split.past, seed=seed)
             if split.meanwhile is not None:
                 model = model.observing(split.meanwhile)
-            seconds, quantiles = model.forecast(jobs, LEVELS)
+            seconds, quantiles, _ = model.forecast(jobs, LEVELS)
             actual = history.outcomes.duration[test]
             frames[name].append(_frame(test, actual, seconds, quantiles, novelty))
     return [Evaluation(name, protocol, pl.concat(parts)) for name, parts in frames.items() if parts]

@@ -90,7 +90,7 @@ def reproduce(
     earlier, later = _halves(whole, jobs)
     scheduled = _rushed(later, jobs, seed)
     tested = History.of(scheduled)
-    # What a model knows of a job is its request and its past; when it came is not what the rushed clock says.
+    # A job is predicted when it came in the trace, from what had ended by then: the rush is the experiment's alone.
     asked = History.of_tasks(later)
     order = tested.jobs.frame.select("job_id", "role").join(
         asked.jobs.frame.select("job_id", "role").with_row_index(),

@@ -138,11 +138,14 @@ def predictions_of(
     seed: int = 0,
     progress: Callable[[str], None] = lambda step: None,
 ) -> dict[str, Floats]:
-    """Return each model's predictions of `jobs`, s, learned from the past; ends become known as they come."""
+    """Return each model's mean durations of `jobs`, s, learned from the past; ends become known as they come.
+
+    The mean is what non-preemptive shortest-job-first should go by (Rothkopf, Management Science 1966).
+    """
     found = {}
     for name in models:
         progress(f"training {name}")
-        found[name] = fit(name, past, seed=seed).predict(jobs.jobs)
+        found[name] = fit(name, past, seed=seed).observing(jobs).predict_mean(jobs.jobs)
     return found
 
 
