@@ -17,6 +17,8 @@ from gputwin.cli import (
     generate,
     ingest,
     policies,
+    predict,
+    profile,
     report,
     reproduce,
     simulate,
@@ -36,7 +38,7 @@ app = typer.Typer(
 )
 app.add_typer(traces.app, name="traces")
 app.add_typer(reproduce.app, name="reproduce")
-for verb in (ingest, generate, describe, check, simulate, explain, policies, report, demo, bench):
+for verb in (ingest, generate, describe, check, simulate, explain, policies, profile, predict, report, demo, bench):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from gputwin.core.errors import UserError
+from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
 from gputwin.traces.dataset import Trace
@@ -109,6 +110,18 @@ def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     counts = tasks.select(no_arrival.sum().alias("no arrival time"), no_runtime.sum().alias("no duration"))
     left_out = {k: int(v) for k, v in counts.row(0, named=True).items() if v}
     return tasks.filter(~no_arrival & ~no_runtime), left_out
+
+
+def read_predictions(path: Path) -> pl.DataFrame:
+    """Return the predictions in a Parquet file; shortest-job-first goes by the mean where the file has it."""
+    try:
+        frame = pl.read_parquet(path)
+        if "mean_seconds" in frame.columns:
+            frame = frame.with_columns(pl.col("mean_seconds").alias("predicted_seconds"))
+        return frame.select("job_id", "role", "predicted_seconds")
+    except (OSError, pl.exceptions.PolarsError) as error:
+        remedy = "make one with: gputwin predict MODEL TRACE -o FILE.parquet"
+        raise InputError(f"not a file of predictions ({shorten(error, 100)})", file=path, remedy=remedy) from None
 
 
 def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:

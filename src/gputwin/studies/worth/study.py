@@ -16,6 +16,7 @@ import polars as pl
 
 from gputwin.core.rng import stream
 from gputwin.profiling.evaluation.scores import rank_correlation
+from gputwin.profiling.evaluation.splits import FIRST_SHARE
 from gputwin.profiling.jobs import Floats, History, Submitted
 from gputwin.profiling.model import fit
 from gputwin.simulation.cluster import Cluster, open_cluster
@@ -155,3 +156,22 @@ def _mean(jobs: pl.DataFrame, column: str) -> float:
 
 def _p99(jobs: pl.DataFrame) -> float:
     return float(jobs["wait_seconds"].quantile(0.99, "linear") or 0.0)
+
+
+def worth_in_time(
+    trace: Trace,
+    cluster: Cluster | str,
+    models: Sequence[str],
+    *,
+    noise: bool = False,
+    backfill: str = "greedy",
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Worth:
+    """Return what models are worth on the later part of a trace, learned from the earlier part (`FIRST_SHARE`)."""
+    history = History.of(trace)
+    origin = float(history.jobs.arrival[int(history.size * FIRST_SHARE)])
+    later = trace.between(origin, float("inf"))
+    tested = History.of(later)
+    found = predictions_of(history.as_of(origin), tested, models, seed=seed, progress=progress)
+    return worth(later, cluster, found, noise=noise, backfill=backfill, seed=seed, progress=progress)
