@@ -22,6 +22,9 @@ def contributions(text: str, features: Features, jobs: Submitted) -> pl.DataFram
         rows = np.zeros((jobs.size, 1))
     names = [*features.names, "typical job"] if features.names else ["nothing", "typical job"]
     effects = np.asarray(booster.predict(rows, pred_contrib=True, num_threads=1))
+    if "\naverage_output\n" in text:
+        # A forest is the mean of its trees, and LightGBM sums their contributions.
+        effects = effects / booster.num_trees()
     values = np.column_stack([rows, np.full(jobs.size, np.nan)])
     frame = pl.DataFrame(
         {

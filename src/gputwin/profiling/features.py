@@ -10,7 +10,7 @@ import polars as pl
 
 from gputwin.core.rng import stream
 from gputwin.profiling.jobs import Floats, History, Ints, Submitted
-from gputwin.profiling.keys import SIGNATURE, UNSEEN, USER, telling_keys
+from gputwin.profiling.keys import FEW, SIGNATURE, UNSEEN, USER, telling_keys
 from gputwin.profiling.memory import Memory
 
 DAY = 86_400.0
@@ -148,7 +148,27 @@ def _out_of_part(
     return means, counts
 
 
+def _few_columns(jobs: Submitted) -> dict[str, Floats]:
+    """Return `_plain_columns` of a few jobs, for which setting up a query costs more than the work."""
+    rows = jobs.frame.to_dicts()
+    columns: dict[str, list[float]] = {}
+    for row in rows:
+        numbers = {f"log_{c}": ABSENT if row[c] is None else float(np.log1p(row[c])) for c in _LOGGED}
+        milli = 1000 if row["gpu_milli"] is None else row["gpu_milli"]
+        numbers["log_gpu_milli"] = ABSENT if row["gpu_count"] is None else float(np.log1p(row["gpu_count"] * milli))
+        numbers["priority"] = ABSENT if row["priority"] is None else float(row["priority"])
+        at = row["arrival_time"]
+        numbers["arrival_day"] = ABSENT if at is None else at / DAY
+        numbers["arrival_hour"] = ABSENT if at is None else at % DAY / 3600
+        numbers["arrival_weekday"] = ABSENT if at is None else at // DAY % 7
+        for name, value in numbers.items():
+            columns.setdefault(name, []).append(value)
+    return {name: np.array(values) for name, values in columns.items()}
+
+
 def _plain_columns(jobs: Submitted) -> dict[str, Floats]:
+    if 0 < jobs.size <= FEW:
+        return _few_columns(jobs)
     frame = jobs.frame.select(*_REQUEST, *_ARRIVAL).fill_null(ABSENT)
     return {name: frame[name].to_numpy() for name in frame.columns}
 

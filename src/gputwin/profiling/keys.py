@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import polars as pl
 
-from gputwin.profiling.jobs import SHAPE, Ints, Submitted
+from gputwin.profiling.jobs import SHAPE, SUBMIT_COLUMNS, Ints, Submitted
 
 REPEAT, SIGNATURE, USER = "repeat", "signature", "user"
 KEYS: Mapping[str, tuple[str, ...]] = {
@@ -29,24 +30,38 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 }
 """Name of a key and its columns, from the finest to the coarsest."""
 UNSEEN = -1
-_FEW = 64
+FEW = 64
 _SEPARATOR = "\x1f"
 
 
 def texts(jobs: Submitted, names: Sequence[str]) -> pl.DataFrame:
     """Return each job's keys as text, one column per key; null for a repetition of what has no name."""
-    return jobs.frame.select(_text(name).alias(name) for name in names)
+    if jobs.size <= FEW:
+        rows = jobs.frame.to_dicts()
+        return pl.DataFrame([pl.Series(name, [few_text(row, name) for row in rows], pl.String) for name in names])
+    wanted = {c for name in names for c in KEYS[name]}
+    as_text = jobs.frame.select(_text_of(c).alias(c) for c in SUBMIT_COLUMNS if c in wanted)
+    return as_text.select(_joined(name).alias(name) for name in names)
 
 
-def _text(name: str) -> pl.Expr:
-    columns = [
-        pl.col(c).cast(pl.Int64).cast(pl.String) if c == "requested_seconds" else pl.col(c).cast(pl.String)
-        for c in KEYS[name]
-    ]
-    text = pl.concat_str([c.fill_null("") for c in columns], separator=_SEPARATOR)
+def _text_of(column: str) -> pl.Expr:
+    whole = pl.col(column).cast(pl.Int64) if column == "requested_seconds" else pl.col(column)
+    return whole.cast(pl.String).fill_null("")
+
+
+def _joined(name: str) -> pl.Expr:
+    text = pl.concat_str(KEYS[name], separator=_SEPARATOR)
     if name == REPEAT:
-        return pl.when(pl.any_horizontal(pl.col("group", "application").is_not_null())).then(text)
+        return pl.when((pl.col("group") != "") | (pl.col("application") != "")).then(text)
     return text
+
+
+def few_text(row: dict[str, Any], name: str) -> str | None:
+    """Return one job's key as text, the same as `texts` has it: for a few jobs, a frame costs more than the work."""
+    if name == REPEAT and not row["group"] and not row["application"]:
+        return None
+    values = (row[c] for c in KEYS[name])
+    return _SEPARATOR.join("" if v is None else v if isinstance(v, str) else str(int(v)) for v in values)
 
 
 def telling_keys(jobs: Submitted) -> tuple[str, ...]:
@@ -92,10 +107,14 @@ class KeyTable:
     def _codes(self) -> dict[str, int]:
         return {value: code for code, value in enumerate(self.values)}
 
+    def code(self, text: str | None) -> int:
+        """Return the number of one key text; -1 where it was not seen, or is null."""
+        return UNSEEN if text is None else self._codes.get(text, UNSEEN)
+
     def codes(self, column: pl.Series) -> Ints:
         """Return the number of each key text; -1 where it was not seen, or is null."""
-        if column.len() <= _FEW:
+        if column.len() <= FEW:
             # A join costs as much for one row as for thousands.
-            return np.array([self._codes.get(value, UNSEEN) for value in column], np.int64)
+            return np.array([self.code(value) for value in column], np.int64)
         joined = column.to_frame(self.name).join(self._numbered, on=self.name, how="left", maintain_order="left")
         return joined["code"].fill_null(UNSEEN).to_numpy()

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.profiling.jobs import Floats, History, Ints, Outcomes, Submitted
-from gputwin.profiling.keys import KeyTable, texts
+from gputwin.profiling.keys import FEW, KEYS, SIGNATURE, UNSEEN, KeyTable, few_text, texts
 
 LAST = 3
 UNKNOWN = -1.0
@@ -67,8 +67,37 @@ class Memory:
 
     def codes(self, jobs: Submitted) -> dict[str, Ints]:
         """Return the number of each job's value of each key; -1 where it has not been seen."""
-        columns = texts(jobs, list(self.tables))
-        return {name: table.codes(columns[name]) for name, table in self.tables.items()}
+        if jobs.size <= FEW:
+            rows = jobs.frame.to_dicts()
+            return {
+                name: np.array([table.code(few_text(row, name)) for row in rows], np.int64)
+                for name, table in self.tables.items()
+            }
+        implied = self._implied
+        columns = texts(jobs, [name for name in self.tables if name not in implied])
+        codes = {name: self.tables[name].codes(columns[name]) for name in columns.columns}
+        if implied:
+            seen = codes[SIGNATURE]
+            new = np.flatnonzero(seen < 0)
+            others = texts(jobs.take(new), list(implied))
+            for name, by_signature in implied.items():
+                codes[name] = by_signature[np.maximum(seen, 0)]
+                codes[name][new] = self.tables[name].codes(others[name])
+        return codes
+
+    @cached_property
+    def _implied(self) -> dict[str, Ints]:
+        """Return the code that each known signature implies for every key it contains: one look instead of many."""
+        if SIGNATURE not in self.tables or self.history.is_empty():
+            return {}
+        whole = set(KEYS[SIGNATURE])
+        signature = self.history[SIGNATURE].to_numpy()
+        result = {}
+        for name in self.tables:
+            if name != SIGNATURE and whole.issuperset(KEYS[name]):
+                result[name] = np.full(self.tables[SIGNATURE].size, UNSEEN)
+                result[name][signature] = self.history[name].to_numpy()
+        return result
 
     def observing(self, known: History) -> Memory:
         """Return a memory that also holds how these jobs ended, each from its end on."""

@@ -22,8 +22,8 @@ from gputwin.profiling.trees import Trees, enough
 
 STRENGTH = 1.0
 """How many repetitions of a job the forest's opinion is worth."""
-_SMALL, _MANY_TREES, _FEW_TREES = 20_000, 100, 40
-_LEAST_IN_LEAF, _LEAVES = 3, 2000
+_SMALL, _MANY_TREES, _FEW_TREES = 20_000, 100, 25
+_LEAST_IN_LEAF, _LEAVES, _DEPTH = 3, 2000, 13
 
 
 @dataclass(frozen=True)
@@ -87,6 +87,7 @@ def grow(rows: Floats, values: Floats, weights: Floats, seed: int) -> str:
         "min_data_in_leaf": least,
         "min_data_in_bin": 1,
         "num_leaves": max(len(rows) // least, 2),
+        "max_depth": -1 if small else _DEPTH,
         "use_missing": False,
         "deterministic": True,
         "force_col_wise": True,
