@@ -107,3 +107,40 @@ def queueing_models(
         say(result.verdict())
 
     emit(result.to_json(), json, render)
+
+
+@app.command("pai2020-sjf")
+def pai2020_sjf(
+    jobs: Annotated[int, typer.Option("--jobs", min=100, help="Jobs scheduled.")] = 20_000,
+    past: Annotated[int, typer.Option("--past", min=100, help="Earlier jobs that models learn from.")] = 180_000,
+    model: Annotated[list[str] | None, typer.Option("--model", help="Only these models; repeatable.")] = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Shortest-job-first with predicted durations (Weng et al., NSDI'22, section 5.2): 6,500 GPUs, 1,000 jobs a minute.
+
+    Examples:
+
+        gputwin reproduce pai2020-sjf
+
+        gputwin reproduce pai2020-sjf --model forest --seed 1 --json
+    """
+    from gputwin.cli.profile import worth_table
+    from gputwin.studies.reproduce.pai2020_sjf import MODELS, PUBLISHED, reproduce
+
+    with progress(quiet or json) as step:
+        result = reproduce(jobs=jobs, past_jobs=past, seed=seed, models=tuple(model or MODELS), progress=step)
+
+    def render() -> None:
+        worth_table(result.ours.outcomes)
+        table(
+            "Published, on the original jobs",
+            ["rule", "mean wait s", "mean JCT s", "oracle's gain kept"],
+            [
+                [p.rule, f"{p.mean_wait_seconds:,.1f}", f"{p.mean_jct_seconds:,.1f}", f"{p.gain_kept:.1%}"]
+                for p in PUBLISHED
+            ],
+        )
+
+    emit(result.to_json(), json, render)

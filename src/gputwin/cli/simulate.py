@@ -22,7 +22,9 @@ def run(
     share: Annotated[
         str, typer.Option("--share", help="GPU shares: fraction, or exclusive (rounded up).")
     ] = "fraction",
-    predict: Annotated[str, typer.Option("--predict", help="Durations believed: oracle, or requested.")] = "oracle",
+    predict: Annotated[
+        str, typer.Option("--predict", help="Durations believed: oracle, requested, or a Parquet file of `predict`.")
+    ] = "oracle",
     policies: Annotated[
         list[Path] | None, typer.Option("--policies", help="Python file with policies of your own; repeatable.")
     ] = None,
@@ -47,6 +49,7 @@ def run(
     from gputwin.core.units import parse_duration
     from gputwin.simulation.policy import load_policies, parse_policy
     from gputwin.simulation.scenario import simulate
+    from gputwin.simulation.workload import read_predictions
     from gputwin.traces.locate import open_trace
 
     for path in policies or ():
@@ -64,7 +67,7 @@ def run(
             backfill=backfill,
             placement=placement_name,
             share=share,
-            predict=predict,
+            predict=read_predictions(Path(predict)) if predict.endswith(".parquet") else predict,
             seed=seed,
             order_parameters=order_parameters,
             placement_parameters=placement_parameters,

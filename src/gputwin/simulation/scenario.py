@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+import polars as pl
+
 from gputwin.simulation.cluster import Cluster, open_cluster
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.simulate import Scheduler, cluster_models, run
@@ -22,7 +24,7 @@ def simulate(
     backfill: str = "strict",
     placement: str = "first-fit",
     share: str = "fraction",
-    predict: str = "oracle",
+    predict: str | pl.DataFrame = "oracle",
     seed: int = 0,
     bin_seconds: float | None = None,
     order_parameters: Mapping[str, float] | None = None,
@@ -31,7 +33,8 @@ def simulate(
 ) -> SimulationResult:
     """Return what would have happened to the trace's jobs on this cluster under these rules.
 
-    Without a cluster the trace's own nodes are used.
+    Without a cluster the trace's own nodes are used. `predict` is what the scheduler believes of durations: 'oracle',
+    'requested', or a frame of predictions (`workload_of`).
     """
     opened = open_trace(trace) if isinstance(trace, str) else trace
     if cluster is None:

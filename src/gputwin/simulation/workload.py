@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 
-from gputwin.core.errors import UserError
+from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
 from gputwin.traces.dataset import Trace
@@ -60,11 +61,14 @@ class Workload:
         return int(self.shapes["instances"][self.jobs["shape"]].sum(dtype=np.int64))
 
 
-def workload_of(trace: Trace, models: Sequence[str], *, share: str = "fraction", predict: str = "oracle") -> Workload:
+def workload_of(
+    trace: Trace, models: Sequence[str], *, share: str = "fraction", predict: str | pl.DataFrame = "oracle"
+) -> Workload:
     """Return the trace's jobs as arrays, for a cluster with these GPU models.
 
     `share` 'exclusive' rounds shares of a GPU up to whole devices. `predict` says what the scheduler believes:
-    'oracle' (the truth) or 'requested' (the time limit asked for, the truth where none was).
+    'oracle' (the truth), 'requested' (the time limit asked for, the truth where none was), or a frame of predictions
+    (`job_id`, `role`, `predicted_seconds`) that has a row for every task.
     """
     tasks, left_out = _simulated(trace.tasks)
     if tasks.is_empty():
@@ -108,11 +112,38 @@ def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     return tasks.filter(~no_arrival & ~no_runtime), left_out
 
 
-def _with_requests(tasks: pl.DataFrame, share: str, predict: str) -> pl.DataFrame:
-    if share not in ("fraction", "exclusive"):
-        raise UserError(f"unknown way of sharing '{share}'; known: fraction, exclusive")
+def read_predictions(path: Path) -> pl.DataFrame:
+    """Return the predictions in a Parquet file; shortest-job-first goes by the mean where the file has it."""
+    try:
+        frame = pl.read_parquet(path)
+        if "mean_seconds" in frame.columns:
+            frame = frame.with_columns(pl.col("mean_seconds").alias("predicted_seconds"))
+        return frame.select("job_id", "role", "predicted_seconds")
+    except (OSError, pl.exceptions.PolarsError) as error:
+        remedy = "make one with: gputwin predict MODEL TRACE -o FILE.parquet"
+        raise InputError(f"not a file of predictions ({shorten(error, 100)})", file=path, remedy=remedy) from None
+
+
+def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
+    """Return how long the scheduler believes each task runs, s."""
+    if isinstance(predict, pl.DataFrame):
+        task = ["job_id", "role"]
+        wanted = predict.select(*task, pl.col("predicted_seconds").cast(pl.Float64)).unique(task)
+        found = tasks.select(task).join(wanted, on=task, how="left", maintain_order="left")["predicted_seconds"]
+        unknown = int((found.is_null() | ~found.is_finite() | (found < 0)).sum())
+        if unknown:
+            raise UserError(f"the predictions tell no duration of {unknown:,} tasks; make them from the same trace")
+        return found
     if predict not in ("oracle", "requested"):
         raise UserError(f"unknown prediction '{predict}'; known: oracle, requested")
+    return tasks.select(
+        pl.coalesce("requested_seconds", "runtime") if predict == "requested" else "runtime"
+    ).to_series()
+
+
+def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame) -> pl.DataFrame:
+    if share not in ("fraction", "exclusive"):
+        raise UserError(f"unknown way of sharing '{share}'; known: fraction, exclusive")
     whole = pl.lit(WHOLE_GPU_MILLI, pl.Int64)
     count = pl.col("gpu_count").fill_null(0).cast(pl.Int64)
     milli = whole if share == "exclusive" else pl.col("gpu_milli").cast(pl.Int64).fill_null(whole)
@@ -130,9 +161,7 @@ def _with_requests(tasks: pl.DataFrame, share: str, predict: str) -> pl.DataFram
         .then(pl.coalesce("application", "job_id"))
         .otherwise(pl.lit(""))
         .alias("limited_application"),
-        (pl.coalesce("requested_seconds", "runtime") if predict == "requested" else pl.col("runtime")).alias(
-            "predicted"
-        ),
+        _believed(tasks, predict).alias("predicted"),
         pl.coalesce("tenant", "user", pl.lit(_EVERYONE)).alias("tenant"),
         pl.col("priority").cast(pl.Float64).fill_null(0.0),
     )

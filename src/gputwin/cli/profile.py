@@ -1,0 +1,108 @@
+"""`gputwin profile`: what kinds of jobs there are, and a tested model of how long they run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+
+
+def run(
+    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")],
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="Only test these duration models; repeatable.")
+    ] = None,
+    cluster: Annotated[
+        str | None, typer.Option("--cluster", help="Also simulate what the predictions are worth on this cluster.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder for the model (model/) and the report (report.html).")
+    ] = None,
+    format: Format = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Find job classes, test duration models in time order, and keep the best.
+
+    Examples:
+
+        gputwin profile pai_joined_1000_sample.csv -o pai-profile
+
+        gputwin profile synthetic:pai2020?jobs=20000 --model forest --model online --cluster homogeneous:40x8 --json
+    """
+    from gputwin.profiling.profile import CANDIDATES, profile
+    from gputwin.traces.locate import open_trace
+
+    with progress(quiet or json) as step:
+        opened = open_trace(trace, format, step)
+        found = profile(opened, models=model or CANDIDATES, seed=seed, progress=step)
+        value = None
+        if cluster is not None:
+            from gputwin.studies.worth.study import worth_in_time
+
+            value = worth_in_time(opened, cluster, [e.model for e in found.evaluations], seed=seed, progress=step)
+        written = {}
+        if output is not None:
+            from gputwin.profiling.store import save
+            from gputwin.report import write_report
+            from gputwin.report.sections.profile import profile_sections
+
+            step("writing model and report")
+            written["model_directory"] = str(save(found.saved(), output / "model"))
+            sections = profile_sections(found, value)
+            written["report"] = str(write_report(output / "report.html", opened, extra=sections))
+    data = {**found.to_json(), "worth": None if value is None else value.to_json(), **written}
+
+    def render() -> None:
+        classes = found.classes
+        table(
+            f"Job classes: {len(classes.classes)} of {classes.rows_clustered:,} of {classes.rows:,} tasks clustered, "
+            f"{data['noise_share']:.0%} in none, recognised at submit {classes.accuracy:.0%}",
+            ["class", "tasks", "typical job"],
+            [[c.name, f"{c.tasks:,}", c.medoid_job] for c in classes.classes],
+        )
+        table(
+            f"Duration models, in time order; chosen: {found.chosen}",
+            ["model", "MAE s", "median error s", "within 2×", "80 % interval holds", "rank correlation"],
+            [
+                [
+                    e.model,
+                    f"{s.mae_seconds:,.0f}",
+                    f"{s.median_error_seconds:,.0f}",
+                    f"{s.within_2x:.3f}",
+                    f"{s.coverage:.1%}",
+                    f"{s.rank_correlation:.3f}",
+                ]
+                for e in found.evaluations
+                for s in [e.scores]
+            ],
+        )
+        if value is not None:
+            worth_table(value.outcomes)
+        for what in written.values():
+            say(what)
+
+    emit(data, json, render)
+
+
+def worth_table(outcomes: tuple) -> None:  # type: ignore[type-arg]
+    """Print runs side by side."""
+    table(
+        "What predictions are worth",
+        ["rule", "mean wait s", "mean JCT s", "p99 wait s", "p99 wait of long jobs s", "oracle's gain kept"],
+        [
+            [
+                o.rule,
+                f"{o.mean_wait_seconds:,.1f}",
+                f"{o.mean_jct_seconds:,.1f}",
+                f"{o.p99_wait_seconds:,.0f}",
+                f"{o.long_jobs_p99_wait_seconds:,.0f}",
+                "–" if o.gain_kept is None else f"{o.gain_kept:.1%}",
+            ]
+            for o in outcomes
+        ],
+    )

@@ -1,0 +1,1 @@
+"""How good predictions are, on jobs the model has not seen."""

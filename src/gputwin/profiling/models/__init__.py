@@ -1,0 +1,1 @@
+"""Duration models: one file per kind."""

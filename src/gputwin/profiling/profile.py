@@ -1,0 +1,100 @@
+"""profile(): from a trace to its job classes and a duration model that was tested on jobs it had not seen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import polars as pl
+
+from gputwin.profiling.classes.classes import Classes, find_classes
+from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time
+from gputwin.profiling.jobs import History
+from gputwin.profiling.model import DurationModel, fit
+from gputwin.profiling.store import Saved, telling_columns
+from gputwin.traces.dataset import Trace
+
+CANDIDATES = ("median", "user-median", "signature-median", "last-two", "cluster", "online", "forest")
+REASON_ROWS = 500
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What was found: classes, each model's test, the model chosen and fitted to the whole trace, and its reasons."""
+
+    history: History
+    classes: Classes
+    evaluations: tuple[Evaluation, ...]
+    chosen: str
+    model: DurationModel
+    fingerprint: str
+    importance: pl.DataFrame
+    """`reason` and `factor`: by how much a feature moves predictions, as the geometric mean of its factors' sizes."""
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Return the chosen model's test."""
+        return next(e for e in self.evaluations if e.model == self.chosen)
+
+    def by_class(self) -> dict[str, Any]:
+        """Return the chosen model's scores by job class."""
+        frame = self.evaluation.predictions
+        names = [self.classes.name_of(int(self.classes.labels[row])) for row in frame["row"]]
+        named = frame.with_columns(pl.Series("class", names, dtype=pl.String))
+        return Evaluation(self.chosen, self.evaluation.protocol, named).by("class")
+
+    def saved(self) -> Saved:
+        """Return the model as it is saved."""
+        return Saved(self.chosen, self.model, self.classes, self.fingerprint, telling_columns(self.history.jobs))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the result as plain data."""
+        found = self.classes
+        return {
+            "tasks": self.history.size,
+            "classes": [asdict(c) for c in found.classes],
+            "noise_share": float((found.labels < 0).mean()),
+            "rows_clustered": found.rows_clustered,
+            "clustering": {**asdict(found.settings), **_trial(found)},
+            "classifier_accuracy": found.accuracy,
+            "models": [e.to_json() for e in self.evaluations],
+            "chosen": self.chosen,
+            "by_class": {name: scores.to_json() for name, scores in self.by_class().items()},
+            "trace_fingerprint": self.fingerprint,
+        }
+
+
+def _trial(found: Classes) -> dict[str, float]:
+    best = found.trials[0]
+    return {"silhouette": best.silhouette, "noise": best.noise, "stability": best.stability}
+
+
+def profile(
+    trace: Trace,
+    *,
+    models: Sequence[str] = CANDIDATES,
+    seed: int = 0,
+    progress: Callable[[str], None] = lambda step: None,
+) -> Profile:
+    """Return classes and the model with the least pinball loss in time order, online, fitted to the whole trace."""
+    history = History.of(trace)
+    progress("clustering")
+    classes = find_classes(trace, history.jobs, seed=seed)
+    tests = tuple(evaluate_in_time(history, models, online=True, seed=seed, progress=progress))
+    chosen = min(tests, key=lambda e: e.scores.pinball_seconds).model
+    progress(f"fitting {chosen} to all jobs")
+    model = fit(chosen, history, seed=seed)
+    return Profile(history, classes, tests, chosen, model, trace.meta.fingerprint, _importance(model, history))
+
+
+def _importance(model: DurationModel, history: History) -> pl.DataFrame:
+    last = history.jobs.frame.tail(REASON_ROWS)
+    reasons = model.explain(type(history.jobs)(last))
+    size = pl.col("factor").log().abs()
+    return (
+        reasons.filter(pl.col("reason") != "typical job")
+        .group_by("reason")
+        .agg((size.sum() / last.height).exp().alias("factor"))
+        .sort("factor", "reason", descending=[True, False])
+    )

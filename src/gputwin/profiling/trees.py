@@ -1,0 +1,133 @@
+"""A forest whose leaves hold distributions: quantile regression forests (Meinshausen, JMLR 2006) on LightGBM's trees.
+
+LightGBM grows the trees on log durations. Each leaf keeps how its training jobs' durations are distributed over the
+grid; a job's distribution is the mean of the leaves it falls into.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from gputwin.profiling.distribution import BINS, MASS, Mass
+from gputwin.profiling.jobs import Floats, Ints
+
+_FIELDS = {"split_feature": np.int64, "threshold": np.float64, "left_child": np.int64, "right_child": np.int64}
+
+
+LEAST_ROWS = 12
+BLOCK = 1024
+
+
+def enough(rows: Floats, values: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return at least a dozen rows and a column, repeating what there is: LightGBM draws samples and wants some."""
+    times = -(-LEAST_ROWS // len(rows))
+    if rows.shape[1] == 0:
+        rows = np.zeros((len(rows), 1))
+    return np.tile(rows, (times, 1)), np.tile(values, times), np.tile(weights, times)
+
+
+@dataclass(frozen=True)
+class Trees:
+    """Nodes of all trees one after another; a child below zero is the leaf −1 − child. `roots` may be leaves."""
+
+    feature: Ints
+    threshold: Floats
+    left: Ints
+    right: Ints
+    roots: Ints
+    leaves: int
+
+    @classmethod
+    def of(cls, text: str) -> Trees:
+        """Return the trees of a LightGBM model in its text form; only numeric splits without missing values."""
+        parts: dict[str, list[Any]] = {name: [] for name in _FIELDS}
+        roots, nodes, leaves = [], 0, 0
+        for block in text.split("\nTree=")[1:]:
+            fields = dict(line.split("=", 1) for line in block.splitlines()[1:] if "=" in line)
+            if int(fields["num_leaves"]) == 1:
+                roots.append(-1 - leaves)
+                leaves += 1
+                continue
+            tree = {name: np.array(fields[name].split(), dtype) for name, dtype in _FIELDS.items()}
+            for side in ("left_child", "right_child"):
+                child = tree[side]
+                tree[side] = np.where(child >= 0, child + nodes, child - leaves)
+            for name, values in tree.items():
+                parts[name].append(values)
+            roots.append(nodes)
+            nodes += tree["threshold"].size
+            leaves += int(fields["num_leaves"])
+        joined = {
+            name: np.concatenate(values) if values else np.zeros(0, _FIELDS[name]) for name, values in parts.items()
+        }
+        return cls(
+            joined["split_feature"],
+            joined["threshold"],
+            joined["left_child"],
+            joined["right_child"],
+            np.array(roots, np.int64),
+            leaves,
+        )
+
+    def distributions(self, rows: Floats, bins: Ints, weights: Floats) -> Mass:
+        """Return the distribution of training rows over the grid in every leaf."""
+        mass = np.zeros((self.leaves, BINS))
+        _fill(rows, *self._arrays, bins, weights, mass)
+        total = mass.sum(axis=1, keepdims=True)
+        shares: Mass = np.divide(mass, total, out=np.full_like(mass, 1.0 / BINS), where=total > 0).astype(MASS)
+        return shares
+
+    def mixture(self, rows: Floats, leaves: Mass) -> Mass:
+        """Return the mean over trees of the leaves each row falls into."""
+        mass = np.zeros((len(rows), BINS), MASS)
+        _mix(rows, *self._arrays, leaves, mass)
+        return mass
+
+    @property
+    def _arrays(self) -> tuple[Ints, Floats, Ints, Ints, Ints]:
+        return self.feature, self.threshold, self.left, self.right, self.roots
+
+
+@numba.njit(cache=True, inline="always")
+def _leaf(
+    row: Floats, feature: Ints, threshold: Floats, left: Ints, right: Ints, node: int
+) -> int:  # pragma: no cover - compiled
+    while node >= 0:
+        node = left[node] if row[feature[node]] <= threshold[node] else right[node]
+    return -1 - node
+
+
+@numba.njit(cache=True)
+def _fill(
+    rows: Floats,
+    feature: Ints,
+    threshold: Floats,
+    left: Ints,
+    right: Ints,
+    roots: Ints,
+    bins: Ints,
+    weights: Floats,
+    mass: Floats,
+) -> None:  # pragma: no cover - compiled
+    for i in range(len(rows)):
+        for root in roots:
+            mass[_leaf(rows[i], feature, threshold, left, right, root), bins[i]] += weights[i]
+
+
+@numba.njit(cache=True, fastmath=True)
+def _mix(
+    rows: Floats, feature: Ints, threshold: Floats, left: Ints, right: Ints, roots: Ints, leaves: Mass, mass: Mass
+) -> None:  # pragma: no cover - compiled
+    share = np.float32(1.0 / roots.size)
+    # Tree by tree over a block of rows: a tree's nodes and leaves stay in the processor's cache meanwhile.
+    for begin in range(0, len(rows), BLOCK):
+        end = min(begin + BLOCK, len(rows))
+        for root in roots:
+            for i in range(begin, end):
+                leaf = _leaf(rows[i], feature, threshold, left, right, root)
+                for k in range(leaves.shape[1]):
+                    mass[i, k] += leaves[leaf, k] * share

@@ -1,0 +1,177 @@
+"""What kinds of jobs there are, how well their durations can be told beforehand, and what that is worth."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gputwin.profiling.profile import Profile
+from gputwin.report import profile_figures as figures
+from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, number
+from gputwin.studies.worth.study import FIFO, ORACLE, Worth
+
+_MOST_CLASSES = 12
+_NOTES = (
+    "Job classes are clusters (HDBSCAN) of what tasks ask for and, where measured, what they used; start, end and duration "
+    "are not among the features. Settings are searched by silhouette, share of tasks in clusters and stability.",
+    "Duration models are tested in time order: each block of jobs is predicted from what was known before it, and jobs "
+    "that still ran then count as censored. The model with the least pinball loss is kept.",
+)
+
+
+def profile_sections(profile: Profile, worth: Worth | None = None) -> tuple[Section, ...]:
+    """Return the sections on job classes, on durations and, where simulated, on what predictions are worth."""
+    sections = [_classes(profile), _durations(profile)]
+    if worth is not None:
+        sections.append(_worth(worth))
+    return tuple(sections)
+
+
+def _classes(profile: Profile) -> Section:
+    found = profile.classes
+    noise = float((found.labels < 0).mean())
+    scores = profile.by_class()
+    rows = []
+    for entry in sorted(found.classes, key=lambda c: -c.tasks)[:_MOST_CLASSES]:
+        seen = scores.get(entry.name)
+        rows.append(
+            (
+                entry.name,
+                f"{entry.tasks:,}",
+                f"{entry.share:.1%}",
+                "; ".join(entry.distinguishing) or "–",
+                entry.medoid_job,
+                "–" if seen is None else f"{seen.within_2x:.0%}",
+            )
+        )
+    best = found.trials[0]
+    parts: list[Part] = [
+        Statement(
+            f"{len(found.classes)} classes hold {1 - noise:.0%} of {found.rows:,} tasks; "
+            f"a task's class is told at submit in {found.accuracy:.0%} of unseen jobs."
+        ),
+        Cards(
+            (
+                Card("Silhouette", f"{best.silhouette:.2f}", "1: far apart, 0: touching"),
+                Card("Stability", f"{best.stability:.2f}", "Rand index between samples"),
+                Card("Clustered", f"{found.rows_clustered:,}", f"of {found.rows:,} tasks; the rest assigned"),
+            )
+        ),
+    ]
+    names = {k: found.name_of(k) for k in range(-1, len(found.classes))}
+    flat = found.map.with_columns(pl.col("label").replace_strict(names, return_dtype=pl.String).alias("class"))
+    parts.append(
+        FigurePart(
+            "class-map",
+            "Tasks by what they ask for and use",
+            figures.class_map(flat, [c.name for c in found.classes]),
+            f"{flat.height:,} tasks in the plane of their two strongest directions, by class.",
+            flat.select("x", "y", "class"),
+        )
+    )
+    columns = {"class": Kind.TEXT, "tasks": Kind.NUMBER, "share": Kind.NUMBER, "what sets it apart": Kind.TEXT}
+    columns |= {"most typical job": Kind.CODE, "predicted within 2×": Kind.NUMBER}
+    note = "" if len(found.classes) <= _MOST_CLASSES else f"The largest {_MOST_CLASSES} of {len(found.classes)}."
+    parts.append(TablePart("Job classes", columns, tuple(rows), note))
+    return Section("classes", "Job classes", tuple(parts), _NOTES[:1])
+
+
+def _durations(profile: Profile) -> Section:
+    table = []
+    for test in profile.evaluations:
+        s = test.scores
+        table.append(
+            (
+                test.model,
+                number(s.mae_seconds),
+                number(s.median_error_seconds),
+                f"{s.within_2x:.1%}",
+                number(s.pinball_seconds),
+                f"{s.coverage:.1%}",
+                f"{s.rank_correlation:.2f}",
+            )
+        )
+    best = profile.evaluation.scores
+    ratios = pl.concat(
+        e.predictions.select(pl.lit(e.model).alias("model"), (pl.col("predicted") / pl.col("actual")).alias("ratio"))
+        for e in profile.evaluations
+    )
+    curve = figures.error_curves(ratios)
+    held = _calibration(profile)
+    top = profile.importance.head(12)
+    columns = {"model": Kind.TEXT} | dict.fromkeys(
+        ("mean error s", "median error s", "within 2×", "pinball s", "80 % interval holds", "rank correlation"),
+        Kind.NUMBER,
+    )
+    parts: list[Part] = [
+        Statement(
+            f"The {profile.chosen} model tells {best.within_2x:.0%} of durations within a factor of two before the job "
+            f"starts; its 80 % intervals hold {best.coverage:.0%}."
+        ),
+        TablePart("Models, tested in time order", columns, tuple(table)),
+        FigurePart(
+            "duration-errors",
+            "How far off predictions are",
+            figures.error_cdf(curve),
+            "Share of jobs whose prediction is off by at most this factor, either way.",
+            curve,
+            half=True,
+        ),
+        FigurePart(
+            "duration-calibration",
+            "Do quantiles hold",
+            figures.calibration(held),
+            "Share of jobs at or below the predicted quantile against its level; on the line: as promised.",
+            held,
+            half=True,
+        ),
+        FigurePart(
+            "duration-reasons",
+            "What predictions go by",
+            figures.importance(top),
+            f"By how much each feature moves a prediction, on average over {min(profile.history.size, 500)} late jobs.",
+            top,
+        ),
+    ]
+    return Section("durations", "Durations", tuple(parts), _NOTES[1:])
+
+
+def _calibration(profile: Profile) -> pl.DataFrame:
+    """Return the share of tested jobs at or below each tested quantile of the chosen model."""
+    frame = profile.evaluation.predictions
+    below = [float((frame["actual"] <= frame[c] * (1 + 1e-9)).to_numpy().mean()) for c in ("low", "middle", "high")]
+    return pl.DataFrame({"level": [0.1, 0.5, 0.9], "observed": below})
+
+
+def _worth(worth: Worth) -> Section:
+    rows = tuple(
+        (
+            o.rule,
+            number(o.mean_wait_seconds),
+            number(o.mean_jct_seconds),
+            number(o.long_jobs_p99_wait_seconds),
+            "–" if o.gain_kept is None else f"{o.gain_kept:.0%}",
+        )
+        for o in worth.outcomes
+    )
+    tested = [o for o in worth.outcomes if o.rule not in (FIFO, ORACLE)]
+    best = min(tested, key=lambda o: o.mean_wait_seconds, default=None)
+    fifo = worth.of(FIFO)
+    said = "No model was run."
+    if best is not None:
+        kept = "" if best.gain_kept is None else f", {best.gain_kept:.0%} of what knowing them would bring"
+        said = (
+            f"Shortest-job-first by {best.rule} brings the mean wait from {number(fifo.mean_wait_seconds)} s "
+            f"to {number(best.mean_wait_seconds)} s{kept}."
+        )
+    frame = pl.DataFrame([{"rule": o.rule, "mean_wait_seconds": o.mean_wait_seconds} for o in worth.outcomes])
+    columns = {"rule": Kind.TEXT} | dict.fromkeys(
+        ("mean wait s", "mean completion s", "p99 wait of the longest tenth s", "oracle's gain kept"), Kind.NUMBER
+    )
+    parts = (
+        Statement(said),
+        FigurePart(
+            "worth-waits", "Mean wait by rule", figures.waits(frame), "The same jobs on the same cluster.", frame
+        ),
+        TablePart("What predictions are worth", columns, rows),
+    )
+    return Section("worth", "What predictions are worth", parts)

@@ -1,0 +1,1 @@
+"""What knowing durations is worth to a scheduler."""

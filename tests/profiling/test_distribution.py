@@ -1,0 +1,76 @@
+"""Grid, decision and trees against exhaustive search and LightGBM itself."""
+
+from __future__ import annotations
+
+import lightgbm
+import numpy as np
+import pytest
+
+from gputwin.profiling.distribution import BINS, MASS, Grid
+from gputwin.profiling.jobs import Submitted
+from gputwin.profiling.model import fit
+from gputwin.profiling.models.forest import Forest, grow
+from gputwin.profiling.trees import Trees
+from tests.profiling.workloads import history
+
+
+@pytest.fixture(scope="module")
+def grid() -> Grid:
+    duration = np.exp(np.random.default_rng(0).normal(6, 1.5, 5000))
+    return Grid.of(duration, np.ones(5000))
+
+
+def test_the_cheapest_duration_is_what_exhaustive_search_finds(grid: Grid) -> None:
+    mass = np.random.default_rng(1).dirichlet(np.full(BINS, 0.05), 200).astype(MASS)
+    found = grid.cheapest(mass)
+    error = np.abs(grid.values[:, None] - grid.values[None])
+    ratio = np.maximum(grid.values[:, None] / grid.values[None], grid.values[None] / grid.values[:, None])
+    cost = mass @ (error + grid.price * (ratio > 2.0))
+    assert found == pytest.approx(grid.values[cost.argmin(axis=1)])
+
+
+def test_quantiles_are_where_the_mass_is_reached_and_intervals_hold_their_bins(grid: Grid) -> None:
+    mass = np.zeros((1, BINS), MASS)
+    mass[0, [10, 20, 30]] = 0.2, 0.5, 0.3
+    low, middle, high = grid.quantiles(mass, np.array([0.1, 0.5, 0.9]))[0]
+    assert (low, middle, high) == (grid.least[10], grid.values[20], grid.most[30])
+
+
+def test_the_grid_keeps_point_masses() -> None:
+    duration = np.array([13.0] * 50 + [5000.0] * 50)
+    grid = Grid.of(duration, np.ones(100))
+    mass = grid.histogram(np.log(np.full(4, 13.0)), np.ones(4))
+    assert grid.cheapest(mass)[0] == pytest.approx(13.0)
+    assert grid.quantiles(mass, np.array([0.1, 0.9]))[0] == pytest.approx([13.0, 13.0])
+
+
+def test_our_walk_down_the_trees_is_lightgbms() -> None:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(500, 6))
+    values = rows[:, 0] * 2 + np.sin(rows[:, 1])
+    text = grow(rows, values, np.ones(500), 0)
+    trees = Trees.of(text)
+    booster = lightgbm.Booster(model_str=text)
+    leaf_of = np.asarray(booster.predict(rows, pred_leaf=True)).astype(np.int64)
+    sizes = np.bincount(np.repeat(0, leaf_of.shape[1]), leaf_of.max(axis=0) + 1)
+    assert trees.roots.size == leaf_of.shape[1]
+    bins = rng.integers(0, BINS, 500)
+    leaves = trees.distributions(rows, bins, np.ones(500))
+    assert sizes[0] <= trees.leaves
+    # By LightGBM's own leaves: rows that share a leaf in a tree weigh into each other's distribution.
+    expected = np.zeros((500, BINS))
+    for tree in range(leaf_of.shape[1]):
+        same = leaf_of[:, tree][:, None] == leaf_of[:, tree][None]
+        expected += (same / same.sum(axis=1, keepdims=True)) @ np.eye(BINS)[bins]
+    assert trees.mixture(rows, leaves) == pytest.approx(expected / leaf_of.shape[1], abs=1e-5)
+
+
+def test_a_prediction_is_the_same_alone_and_in_a_crowd() -> None:
+    past = history(300)
+    model = fit("forest", past)
+    assert isinstance(model, Forest)
+    crowd = model.forecast(past.jobs)
+    for row in (0, 7, 299):
+        alone = model.forecast(Submitted(past.jobs.frame[row]))
+        assert alone.seconds[0] == crowd.seconds[row]
+        assert np.array_equal(alone.quantiles[0], crowd.quantiles[row])
