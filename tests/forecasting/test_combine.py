@@ -82,11 +82,11 @@ def test_of_two_that_do_as_well_the_simpler_is_taken():
     for _ in range(50):
         actual = rng.normal(size=1000)
         near = np.stack([0.01 * rng.normal(size=1000), np.zeros(1000)], axis=1)
-        taken.append(choose(near, actual, ("lightgbm", "naive"), 1)[0])
+        taken.append(choose(near, actual, ("lightgbm", "naive"))[0])
     # By luck alone the other leads by more than one standard error in a sixth of the cases.
     assert 35 <= taken.count("naive") < 50
     clear = np.stack([0.5 * actual, np.zeros(1000)], axis=1)
-    assert choose(clear, actual, ("lightgbm", "naive"), 1) == ("lightgbm", "lightgbm")
+    assert choose(clear, actual, ("lightgbm", "naive")) == ("lightgbm", "lightgbm")
 
 
 @pytest.mark.parametrize(("bins", "share"), [(10, 0.2), (100, 0.0), (100, 1.5)])

@@ -85,14 +85,15 @@ def backtest(
     models: Sequence[str] | None = None,
     *,
     plan: Schedule | None = None,
-    seed: int = 0,
     parameters: Mapping[str, Mapping[str, object]] | None = None,
+    curves: dict[str, object] | None = None,
+    skip: bool | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Backtest:
     """Return the forecasts of `models` (all that suit the series, when not given) at every origin of the plan.
 
-    A model of an extra that is not installed, or that the history is too short for, is skipped and the reason kept;
-    where it was named, that is an error.
+    A model of an extra that is not installed, or that the history is too short for, is skipped and the reason kept; where
+    models are named that is an error, unless `skip`. `curves` takes the learning curves of models that have one.
     """
     plan = plan or schedule(len(series))
     leads = tuple(sorted(set(leads)))
@@ -101,7 +102,9 @@ def backtest(
     history = series.head(plan.first)
     if not np.isfinite(series.values).all():
         raise UserError("the series has values that are not finite; fill or drop them first")
-    specs = [MODELS.get(m) for m in models] if models else [s for s in MODELS if s.is_default and s.suits(history)]
+    specs = [s for s in MODELS if s.is_default and s.suits(history)]
+    if models is not None:
+        specs = [MODELS.get(m) for m in models]
     forecasts: dict[str, Floats] = {}
     seconds: dict[str, float] = {}
     skipped: dict[str, str] = {}
@@ -112,9 +115,9 @@ def backtest(
             if spec.extra and spec.module:
                 require(spec.module, extra=spec.extra)
             settings = dict((parameters or {}).get(spec.name, {}))
-            forecasts[spec.name] = _walk(spec, settings, series, plan, leads, seed)
+            forecasts[spec.name] = _walk(spec, settings, series, plan, leads, curves)
         except UserError as error:
-            if models:
+            if not (models is None if skip is None else skip):
                 raise
             skipped[spec.name] = str(error)
         seconds[spec.name] = time.process_time() - began
@@ -123,14 +126,22 @@ def backtest(
 
 
 def _walk(
-    spec: Spec, settings: Mapping[str, object], series: DemandSeries, plan: Schedule, leads: Sequence[int], seed: int
+    spec: Spec,
+    settings: Mapping[str, object],
+    series: DemandSeries,
+    plan: Schedule,
+    leads: Sequence[int],
+    curves: dict[str, object] | None,
 ) -> Floats:
     """Return one model's forecasts at every origin: fitted at each refit, used until the next."""
-    refits = plan.rare_refits if spec.costly else plan.refits
+    rarest = tuple(dict.fromkeys((plan.first, plan.test)))
+    refits = (plan.refits, plan.rare_refits, rarest)[spec.costly]
     result = np.empty((plan.end - plan.first, len(leads), len(series.names)))
     for at, stop in zip(refits, (*refits[1:], plan.end), strict=True):
         history = series.head(at)
         model = spec.make(**settings).fit(history, leads)
+        if curves is not None and at <= plan.test and hasattr(model, "curve_"):
+            curves[spec.name] = model.curve_
         origins = np.arange(at, stop, dtype=np.int64)
         made = model.predict_at(series, origins, leads)
         result[at - plan.first : stop - plan.first] = np.maximum(made, floor_of(history))

@@ -109,8 +109,8 @@ class Spec:
     """Extra of gputwin it needs."""
     module: str | None = None
     """Package that the extra brings."""
-    costly: bool = False
-    """Whether it is refitted rarely in backtests."""
+    costly: int = 0
+    """How rarely it is refitted in backtests: 0 at every refit, 1 at a few, 2 only where past and test begin."""
     suits: Callable[[DemandSeries], bool] = field(default=lambda series: True)
     is_default: bool = True
     """Whether a backtest that names no models includes it."""

@@ -28,7 +28,7 @@ class Rollout(Model):
 
     shortest = 200
 
-    def __init__(self, rounds: int = 120, rate: float = 0.03, leaves: int = 15, rows: int = 150_000) -> None:
+    def __init__(self, rounds: int = 200, rate: float = 0.03, leaves: int = 15, rows: int = 300_000) -> None:
         self.rounds = rounds
         self.rate = rate
         self.leaves = leaves
@@ -200,8 +200,8 @@ MODELS.add(
         "rollout",
         Rollout,
         "replica counts of every application, LightGBM on roll-outs under way",
-        11,
-        costly=True,
+        10,
+        costly=1,
         suits=lambda s: s.replicas is not None,
     )
 )

@@ -248,7 +248,7 @@ def _added(first: Floats, second: Floats) -> Floats:
 
 
 def _spec(name: str, make: type[Model], summary: str, complexity: int) -> Spec:
-    return Spec(name, make, summary, complexity, extra="stats", module="statsforecast", costly=True)
+    return Spec(name, make, summary, complexity, extra="stats", module="statsforecast", costly=1)
 
 
 MODELS.add(_spec("auto-ets", Ets, "AutoETS without season (Hyndman et al. 2002)", 6))
