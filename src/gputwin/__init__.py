@@ -9,6 +9,7 @@ __version__ = "0.1.0"
 
 _PUBLIC = {
     "Cluster": "gputwin.simulation.cluster",
+    "Forecast": "gputwin.forecasting.frame",
     "GputwinError": "gputwin.core.errors",
     "InputError": "gputwin.core.errors",
     "NodeGroup": "gputwin.simulation.cluster",
@@ -18,6 +19,7 @@ _PUBLIC = {
     "check_load": "gputwin.simulation.load",
     "describe": "gputwin.traces.describe",
     "explain": "gputwin.simulation.explain",
+    "forecast": "gputwin.forecasting.study",
     "generate": "gputwin.traces.synthetic",
     "ingest": "gputwin.traces.ingest",
     "open_cluster": "gputwin.simulation.cluster",
@@ -27,6 +29,7 @@ _PUBLIC = {
 }
 __all__ = [
     "Cluster",
+    "Forecast",
     "GputwinError",
     "InputError",
     "NodeGroup",
@@ -36,6 +39,7 @@ __all__ = [
     "check_load",
     "describe",
     "explain",
+    "forecast",
     "generate",
     "ingest",
     "open_cluster",
@@ -46,6 +50,8 @@ __all__ = [
 
 if TYPE_CHECKING:
     from gputwin.core.errors import GputwinError, InputError, UserError
+    from gputwin.forecasting.frame import Forecast
+    from gputwin.forecasting.study import forecast
     from gputwin.report import write_report
     from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
     from gputwin.simulation.explain import explain

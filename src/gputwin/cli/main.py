@@ -14,6 +14,7 @@ from gputwin.cli import (
     demo,
     describe,
     explain,
+    forecast,
     generate,
     ingest,
     policies,
@@ -36,7 +37,7 @@ app = typer.Typer(
 )
 app.add_typer(traces.app, name="traces")
 app.add_typer(reproduce.app, name="reproduce")
-for verb in (ingest, generate, describe, check, simulate, explain, policies, report, demo, bench):
+for verb in (ingest, generate, describe, check, simulate, explain, forecast, policies, report, demo, bench):
     app.command(verb.__name__.rpartition(".")[2])(verb.run)
 
 

@@ -49,6 +49,45 @@ class ForecastStudy:
         """Return each tested lead as people say it."""
         return {lead: span_words(lead * self.series.bin_seconds) for lead in self.tested.leads}
 
+    def record(self) -> dict[str, Any]:
+        """Return what was chosen, tuned and left out, as plain data."""
+        return {
+            "target": str(self.series.target),
+            "bin_seconds": self.series.bin_seconds,
+            "bins": len(self.series),
+            "test_bins": self.tested.schedule.end - self.tested.schedule.test,
+            "notes": list(self.series.notes),
+            "verdicts": list(self.verdicts),
+            "choices": [
+                {
+                    "series": c.series,
+                    "horizon_seconds": c.lead * self.series.bin_seconds,
+                    "model": c.model,
+                    "best_on_the_past": c.best,
+                    "past_rmse_over_naive": c.past_ratio,
+                    "weights": dict(c.weights.get(c.model, {})),
+                }
+                for c in self.choices
+            ],
+            "tuning": [
+                {
+                    "model": t.model,
+                    "best": dict(t.best.parameters),
+                    "trials": [
+                        {"parameters": dict(x.parameters), "score": x.score, "cpu_seconds": x.cpu_seconds}
+                        for x in t.trials
+                    ],
+                }
+                for t in self.tunings
+            ],
+            "left_out": dict(self.tested.skipped),
+            "cpu_seconds": dict(self.tested.cpu_seconds),
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Return record, scores and forecast as plain data."""
+        return {**self.record(), "scores": self.scores.to_dicts(), "forecast": self.forecast.frame.to_dicts()}
+
 
 def forecast(
     trace: Trace,
