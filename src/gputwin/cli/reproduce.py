@@ -63,3 +63,54 @@ def fgd2023(
             )
 
     emit(result.to_json(), json, render)
+
+
+@app.command("dlrm2025-forecast")
+def dlrm2025_forecast(
+    trace: Annotated[
+        Path, typer.Option("--trace", help="The publisher's file, or a trace directory made of it.")
+    ] = Path("disaggregated_DLRM_trace.csv"),
+    neural: Annotated[bool, typer.Option("--neural", help="Also the neural models; a few minutes more.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Forecasts of the DLRM 2025 trace's demand beside reference figures.
+
+    Get the file with `gputwin traces fetch dlrm2025`.
+
+    Examples:
+
+        gputwin reproduce dlrm2025-forecast --trace disaggregated_DLRM_trace.csv
+
+        gputwin reproduce dlrm2025-forecast --trace dlrm --neural --json
+    """
+    from gputwin.studies.reproduce.dlrm2025_forecast import LEADS, RESOURCES, reproduce, worst_gap
+
+    with progress(quiet or json) as step:
+        result = reproduce(trace, neural=neural, progress=step)
+
+    def render() -> None:
+        rows = []
+        for method in result.arrivals["method"].unique(maintain_order=True):
+            at = {r["resource"]: r for r in result.arrivals.filter(method=method).to_dicts()}
+            rows.append([method, "ours", *(f"{at[r]['ours']:.2f}" for r in RESOURCES)])
+            if at[RESOURCES[0]]["published"] is not None:
+                rows.append(["", "reference", *(f"{at[r]['published']:.2f}" for r in RESOURCES)])
+        table("Arrivals per 5 min, one step ahead, last 20 %: RMSE over mean", ["method", "", *RESOURCES], rows)
+        rows = []
+        for lead, span in LEADS.items():
+            for model in result.in_force["model"].unique(maintain_order=True):
+                at = {r["series"]: r for r in result.in_force.filter(model=model, lead=lead).to_dicts()}
+                rows.append([span, model, *(f"{at[r]['ratio']:.3f}" for r in RESOURCES)])
+        table("In force, last 20 %: RMSE over the last value's", ["ahead", "model", *RESOURCES], rows)
+        held = {"arrivals": result.arrivals.filter(method="auto"), "in force": result.in_force.filter(model="auto")}
+        for what, frame in held.items():
+            shares = sorted(frame["coverage"].to_list())
+            say(f"80 % intervals of auto, {what}: cover {shares[0]:.0%} to {shares[-1]:.0%}")
+        for method in ("auto", "ensemble-stack"):
+            say(
+                f"arrivals: {method} is at most {worst_gap(result.arrivals, method):+.1%} from the best reference figure"
+            )
+        say(f"CPU: {sum(result.cpu_seconds.values()):.0f} s")
+
+    emit(result.to_json(), json, render)

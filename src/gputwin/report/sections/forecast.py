@@ -121,6 +121,8 @@ def _table(study: ForecastStudy) -> TablePart:
     spans = study.spans()
     rows = []
     shown = study.scores.filter(pl.col("series").is_in(study.series.names[:_MOST_SERIES]))
+    rank = pl.col("rmse").rank("ordinal").over("series", "lead")
+    shown = shown.filter(pl.col("model").is_in([AUTO, "naive", "mean", "zero"]) | (rank <= _COMPARED))
     for row in shown.sort("series", "lead", "rmse", maintain_order=True).to_dicts():
         rows.append(
             (
@@ -145,8 +147,8 @@ def _table(study: ForecastStudy) -> TablePart:
         *("p (DM)", "worst 1 %"),
     )
     note = (
-        "Best first. Skill is one minus RMSE over the reference's; p is Diebold and Mariano's against the last value; the "
-        "last column is the share of the squared error in the worst 1 % of bins."
+        f"The best {_COMPARED} and the obvious ones, best first. Skill is one minus RMSE over the reference's; p is Diebold "
+        "and Mariano's against the last value; the last column is the share of the squared error in the worst 1 % of bins."
     )
     return TablePart("Backtest", text | dict.fromkeys(names, Kind.NUMBER), tuple(rows), note)
 
@@ -161,8 +163,8 @@ def _calibration(study: ForecastStudy) -> FigurePart:
     gap = float((frame["level"] - frame["share"]).abs().max())  # type: ignore[arg-type]
     caption = (
         f"Quantiles of auto {spans[longest]} ahead against how often values stayed at or below them on the test part; on "
-        f"the dashed line they hold what they promise. Largest difference: {gap:.0%}. Where many values are exactly zero, low "
-        "quantiles are zero and hold more than they promise."
+        f"the dashed line they hold what they promise. Largest difference: {gap:.0%}. Where many values are exactly zero, "
+        "low quantiles are zero and hold more than they promise."
     )
     return FigurePart("forecast-calibration", "Calibration", figures.calibration(frame), caption, frame, half=True)
 
@@ -204,7 +206,8 @@ def _notes(study: ForecastStudy) -> tuple[str, ...]:
     return (
         f"The forecast's test part is the last {plan.end - plan.test:,} of {plan.end:,} bins. Models are fitted at "
         f"{len(plan.refits)} origins on what lay before each; auto and the ensembles are chosen on the part before the "
-        "test: the simplest within one standard error of the best, by the geometric mean of squared errors over blocks of time.",
+        "test: the simplest within one standard error of the best, by the geometric mean of squared errors over blocks "
+        "of time.",
         "Intervals are conformal: quantiles of each model's own past errors at the same lead, steered by recent coverage.",
         *study.series.notes,
     )
