@@ -79,8 +79,10 @@ class Neural(Model):
         window, ahead, base, spread = self._inputs(series, origins, leads)
         wanted = (series.values[at] - base[:, None, :]) / (spread[:, None, :] * self.lead_scale_[None])
         samples = self._batched(window, ahead, wanted)
+        # Few samples in large batches would be few steps, and training would stop before it began.
+        batch = min(self.batch, max(16, len(samples.wanted) // 20))
         rules = Rules(
-            self.epochs, self.batch, self.rate, self.weight_decay, self.patience, self.quantile_weight,
+            self.epochs, batch, self.rate, self.weight_decay, self.patience, self.quantile_weight,
             gap=-(-max(leads) // step), seed=self.seed,
         )  # fmt: skip
         with _one_thread(torch), torch.random.fork_rng(devices=[]):

@@ -18,7 +18,7 @@ from gputwin.forecasting.models._model import MODELS, Model, Spec, floor_of, int
 from gputwin.forecasting.series import DemandSeries, Floats, Integers, Replicas
 
 _WINDOWS_SECONDS = (0.0, 900.0, 1800.0, 3600.0, 10_800.0, 43_200.0, 86_400.0)
-_USUAL_SECONDS = (10_800.0, 43_200.0, 86_400.0)
+_USUAL_SECONDS = (10_800.0, 86_400.0)
 _SEED = 0
 _CHUNK = 200_000
 
@@ -28,7 +28,7 @@ class Rollout(Model):
 
     shortest = 200
 
-    def __init__(self, rounds: int = 200, rate: float = 0.03, leaves: int = 15, rows: int = 300_000) -> None:
+    def __init__(self, rounds: int = 130, rate: float = 0.05, leaves: int = 15, rows: int = 150_000) -> None:
         self.rounds = rounds
         self.rate = rate
         self.leaves = leaves
