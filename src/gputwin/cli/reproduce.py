@@ -70,6 +70,9 @@ def dlrm2025_forecast(
     trace: Annotated[
         Path, typer.Option("--trace", help="The publisher's file, or a trace directory made of it.")
     ] = Path("disaggregated_DLRM_trace.csv"),
+    target: Annotated[
+        list[str] | None, typer.Option("--target", help="Only arrivals, or only in-force; both when not given.")
+    ] = None,
     neural: Annotated[bool, typer.Option("--neural", help="Also the neural models; a few minutes more.")] = False,
     json: Json = False,
     quiet: Quiet = False,
@@ -84,33 +87,42 @@ def dlrm2025_forecast(
 
         gputwin reproduce dlrm2025-forecast --trace dlrm --neural --json
     """
-    from gputwin.studies.reproduce.dlrm2025_forecast import LEADS, RESOURCES, reproduce, worst_gap
+    from gputwin.core.errors import UserError
+    from gputwin.studies.reproduce.dlrm2025_forecast import LEADS, RESOURCES, TARGETS, reproduce, worst_gap
 
+    if unknown := set(target or ()) - set(TARGETS):
+        raise UserError(f"unknown target '{min(unknown)}'; known: {', '.join(TARGETS)}")
     with progress(quiet or json) as step:
-        result = reproduce(trace, neural=neural, progress=step)
+        result = reproduce(trace, neural=neural, targets=target or TARGETS, progress=step)
 
     def render() -> None:
-        rows = []
-        for method in result.arrivals["method"].unique(maintain_order=True):
-            at = {r["resource"]: r for r in result.arrivals.filter(method=method).to_dicts()}
-            rows.append([method, "ours", *(f"{at[r]['ours']:.2f}" for r in RESOURCES)])
-            if at[RESOURCES[0]]["published"] is not None:
-                rows.append(["", "reference", *(f"{at[r]['published']:.2f}" for r in RESOURCES)])
-        table("Arrivals per 5 min, one step ahead, last 20 %: RMSE over mean", ["method", "", *RESOURCES], rows)
-        rows = []
-        for lead, span in LEADS.items():
-            for model in result.in_force["model"].unique(maintain_order=True):
-                at = {r["series"]: r for r in result.in_force.filter(model=model, lead=lead).to_dicts()}
-                rows.append([span, model, *(f"{at[r]['ratio']:.3f}" for r in RESOURCES)])
-        table("In force, last 20 %: RMSE over the last value's", ["ahead", "model", *RESOURCES], rows)
-        held = {"arrivals": result.arrivals.filter(method="auto"), "in force": result.in_force.filter(model="auto")}
-        for what, frame in held.items():
-            shares = sorted(frame["coverage"].to_list())
-            say(f"80 % intervals of auto, {what}: cover {shares[0]:.0%} to {shares[-1]:.0%}")
-        for method in ("auto", "ensemble-stack"):
-            say(
-                f"arrivals: {method} is at most {worst_gap(result.arrivals, method):+.1%} from the best reference figure"
-            )
-        say(f"CPU: {sum(result.cpu_seconds.values()):.0f} s")
+        if result.arrivals.height:
+            rows = []
+            for method in result.arrivals["method"].unique(maintain_order=True):
+                at = {r["resource"]: r for r in result.arrivals.filter(method=method).to_dicts()}
+                rows.append([method, "ours", *(f"{at[r]['ours']:.2f}" for r in RESOURCES)])
+                if at[RESOURCES[0]]["published"] is not None:
+                    rows.append(["", "reference", *(f"{at[r]['published']:.2f}" for r in RESOURCES)])
+            table("Arrivals per 5 min, one step ahead, last 20 %: RMSE over mean", ["method", "", *RESOURCES], rows)
+            for method in ("auto", "ensemble-stack"):
+                gap = worst_gap(result.arrivals, method)
+                say(f"{method} is at most {gap:+.1%} from the best reference figure of any method")
+            _coverage(result.arrivals.filter(method="auto")["coverage"].to_list())
+        if result.in_force.height:
+            rows = []
+            for lead, span in LEADS.items():
+                for model in result.in_force["model"].unique(maintain_order=True):
+                    at = {r["series"]: r for r in result.in_force.filter(model=model, lead=lead).to_dicts()}
+                    rows.append([span, model, *(f"{at[r]['ratio']:.3f}" for r in RESOURCES)])
+            table("In force, last 20 %: RMSE over the last value's", ["ahead", "model", *RESOURCES], rows)
+            for lead, span in LEADS.items():
+                _coverage(result.in_force.filter(model="auto", lead=lead)["coverage"].to_list(), f" {span} ahead")
+        rows = [[c["target"], c["series"], LEADS[c["lead"]], c["model"], c["best"]] for c in result.chosen.to_dicts()]
+        table("What auto took", ["target", "series", "ahead", "model", "best on the past"], rows)
+        say(f"CPU of the backtests: {sum(result.cpu_seconds.values()):.0f} s")
 
     emit(result.to_json(), json, render)
+
+
+def _coverage(shares: list[float], when: str = "") -> None:
+    say(f"80 % intervals of auto{when} cover {min(shares):.0%} to {max(shares):.0%}")
