@@ -17,7 +17,8 @@ from gputwin.forecasting.series import Floats
 
 WINDOW = 1000
 INDEPENDENT = 30
-_STEP = 0.01
+_STEP = 0.03
+"""How fast the level is steered; Gibbs and Candès, section 4, use 0.005 to 0.05."""
 _REFRESH = 20
 """Rows after which the window of past errors is sorted anew."""
 _TAILS = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -25,16 +26,17 @@ _TAILS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 
 class Band(NamedTuple):
-    """Lower and upper end per row, and whether the actual value lay between."""
+    """Lower and upper end per row, whether the actual value lay between, and whether it is known."""
 
     low: Floats
     high: Floats
     inside: np.ndarray
+    known: np.ndarray
 
     @property
     def coverage(self) -> float:
-        """Return the share of rows covered."""
-        return float(self.inside.mean()) if len(self.inside) else float("nan")
+        """Return the share of rows covered, of those whose actual value is known."""
+        return float(self.inside[self.known].mean()) if self.known.any() else float("nan")
 
 
 def band(point: Floats, actual: Floats, lead: int, start: int, coverage: float, floor: float = -np.inf) -> Band:
@@ -63,7 +65,7 @@ def band(point: Floats, actual: Floats, lead: int, start: int, coverage: float, 
         inside[i] = low[i] <= actual[i] <= high[i]
         if known - 1 >= warm and np.isfinite(errors[known - 1]):
             level += _STEP * (miss - (not inside[known - 1]))
-    return Band(low[start:], high[start:], inside[start:])
+    return Band(low[start:], high[start:], inside[start:], np.isfinite(actual[start:]))
 
 
 def window_of(lead: int) -> int:

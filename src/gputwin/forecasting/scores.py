@@ -65,7 +65,7 @@ def score(tested: Backtest, *, seed: int = 0) -> pl.DataFrame:
                         "pinball": float(
                             np.mean([pinball(actual, quantiles[:count, k], q) for k, q in enumerate(_LEVELS)])
                         ),
-                        "coverage": float(held.inside[:count].mean()),
+                        "coverage": held.coverage,
                         "width": float((held.high - held.low)[:count].mean()),
                         "skill_naive": gained.value,
                         "skill_naive_low": gained.low,
