@@ -99,3 +99,28 @@ def test_tuning_sees_the_history_alone_and_records_all_it_tried():
     assert found[0].best.score <= found[0].trials[0].score < 1
     with pytest.raises(UserError, match="nothing to tune"):
         tune("naive", series_of(values), (1,))
+
+
+@pytest.mark.parametrize("target", [Target.ARRIVALS, Target.METRIC])
+@pytest.mark.parametrize(
+    ("values", "last"),
+    [
+        (np.zeros(300), 0.0),
+        (np.full(300, 7.0), 7.0),
+        (np.where(np.arange(400) == 250, 1e9, 0.0), 0.0),
+        (np.concatenate([np.zeros(200), np.full(200, 5.0)]), 5.0),
+    ],
+)
+def test_series_that_hardly_move_go_on_as_they_are(values, last, target):
+    names = ("ses", "window-mean", "lightgbm-change", "seasonal-naive")
+    study = forecast_series(series_of(values, bin_seconds=3600.0, target=target), horizon=2, models=names)
+    assert study.forecast.frame["mean"].to_list() == pytest.approx([last, last], abs=0.3)
+    assert np.isfinite(study.scores["rmse"].to_numpy()).all()
+    assert all("nan" not in line for line in study.verdicts)
+
+
+def test_a_trace_of_few_bins_leaves_out_what_needs_more():
+    study = forecast_series(series_of(np.random.default_rng(0).uniform(size=40)), horizon=1)
+    assert "too short" in study.tested.skipped["lightgbm"]
+    with pytest.raises(UserError, match="too few for a backtest"):
+        forecast_series(series_of([1.0, 2.0]), horizon=1)

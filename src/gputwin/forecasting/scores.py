@@ -129,6 +129,8 @@ def _sentence(choice: Choice, gained: Interval, best: dict[str, object]) -> str:
     if choice.model == "naive":
         after = "nothing beat it" if lead < 0.01 else f"in hindsight {best['model']} was {lead:.1%} better"
         return f"auto kept the last value; on the test part {after}"
+    if gained.value == 0.0:
+        return f"auto took {choice.model}, which was exactly as good as the last value"
     if gained.low > 0:
         return f"auto took {choice.model}, {gained.value:.1%} better than the last value {margin}"
     if gained.value >= 0:
