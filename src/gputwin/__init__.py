@@ -10,6 +10,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "Analysis": "gputwin.analysis",
     "Cluster": "gputwin.simulation.cluster",
+    "Forecast": "gputwin.forecasting.frame",
     "GputwinError": "gputwin.core.errors",
     "InputError": "gputwin.core.errors",
     "NodeGroup": "gputwin.simulation.cluster",
@@ -20,6 +21,7 @@ _PUBLIC = {
     "check_load": "gputwin.simulation.load",
     "describe": "gputwin.traces.describe",
     "explain": "gputwin.simulation.explain",
+    "forecast": "gputwin.forecasting.study",
     "generate": "gputwin.traces.synthetic",
     "ingest": "gputwin.traces.ingest",
     "open_cluster": "gputwin.simulation.cluster",
@@ -31,6 +33,7 @@ _PUBLIC = {
 __all__ = [
     "Analysis",
     "Cluster",
+    "Forecast",
     "GputwinError",
     "InputError",
     "NodeGroup",
@@ -41,6 +44,7 @@ __all__ = [
     "check_load",
     "describe",
     "explain",
+    "forecast",
     "generate",
     "ingest",
     "open_cluster",
@@ -53,6 +57,8 @@ __all__ = [
 if TYPE_CHECKING:
     from gputwin.analysis import Analysis, analyze
     from gputwin.core.errors import GputwinError, InputError, UserError
+    from gputwin.forecasting.frame import Forecast
+    from gputwin.forecasting.study import forecast
     from gputwin.optimization.capacity.plan import plan
     from gputwin.report import write_report
     from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster

@@ -144,3 +144,66 @@ def pai2020_sjf(
         )
 
     emit(result.to_json(), json, render)
+
+
+@app.command("dlrm2025-forecast")
+def dlrm2025_forecast(
+    trace: Annotated[
+        Path, typer.Option("--trace", help="The publisher's file, or a trace directory made of it.")
+    ] = Path("disaggregated_DLRM_trace.csv"),
+    target: Annotated[
+        list[str] | None, typer.Option("--target", help="Only arrivals, or only in-force; both when not given.")
+    ] = None,
+    neural: Annotated[bool, typer.Option("--neural", help="Also the neural models; a few minutes more.")] = False,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Forecasts of the DLRM 2025 trace's demand beside reference figures.
+
+    Get the file with `gputwin traces fetch dlrm2025`.
+
+    Examples:
+
+        gputwin reproduce dlrm2025-forecast --trace disaggregated_DLRM_trace.csv
+
+        gputwin reproduce dlrm2025-forecast --trace dlrm --neural --json
+    """
+    from gputwin.core.errors import UserError
+    from gputwin.studies.reproduce.dlrm2025_forecast import LEADS, RESOURCES, TARGETS, reproduce, worst_gap
+
+    if unknown := set(target or ()) - set(TARGETS):
+        raise UserError(f"unknown target '{min(unknown)}'; known: {', '.join(TARGETS)}")
+    with progress(quiet or json) as step:
+        result = reproduce(trace, neural=neural, targets=target or TARGETS, progress=step)
+
+    def render() -> None:
+        if result.arrivals.height:
+            rows = []
+            for method in result.arrivals["method"].unique(maintain_order=True):
+                at = {r["resource"]: r for r in result.arrivals.filter(method=method).to_dicts()}
+                rows.append([method, "ours", *(f"{at[r]['ours']:.2f}" for r in RESOURCES)])
+                if at[RESOURCES[0]]["published"] is not None:
+                    rows.append(["", "reference", *(f"{at[r]['published']:.2f}" for r in RESOURCES)])
+            table("Arrivals per 5 min, one step ahead, last 20 %: RMSE over mean", ["method", "", *RESOURCES], rows)
+            for method in ("auto", "ensemble-stack"):
+                gap, more = (worst_gap(result.arrivals, method, singles=s) for s in (True, False))
+                say(f"{method}: at worst {gap:+.1%} from the best single reference, {more:+.1%} with its ensemble")
+            _coverage(result.arrivals.filter(method="auto")["coverage"].to_list())
+        if result.in_force.height:
+            rows = []
+            for lead, span in LEADS.items():
+                for model in result.in_force["model"].unique(maintain_order=True):
+                    at = {r["series"]: r for r in result.in_force.filter(model=model, lead=lead).to_dicts()}
+                    rows.append([span, model, *(f"{at[r]['ratio']:.3f}" for r in RESOURCES)])
+            table("In force, last 20 %: RMSE over the last value's", ["ahead", "model", *RESOURCES], rows)
+            for lead, span in LEADS.items():
+                _coverage(result.in_force.filter(model="auto", lead=lead)["coverage"].to_list(), f" {span} ahead")
+        rows = [[c["target"], c["series"], LEADS[c["lead"]], c["model"], c["best"]] for c in result.chosen.to_dicts()]
+        table("What auto took", ["target", "series", "ahead", "model", "best on the past"], rows)
+        say(f"CPU of the backtests: {sum(result.cpu_seconds.values()):.0f} s")
+
+    emit(result.to_json(), json, render)
+
+
+def _coverage(shares: list[float], when: str = "") -> None:
+    say(f"80 % intervals of auto{when} cover {min(shares):.0%} to {max(shares):.0%}")

@@ -47,4 +47,5 @@ def simulate(
     result = result_of(
         outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
     )
-    return replace(result, manifest={**result.manifest, "share": share, "predict": predict})
+    believed = predict if isinstance(predict, str) else "given"
+    return replace(result, manifest={**result.manifest, "share": share, "predict": believed})

@@ -1,0 +1,1 @@
+"""What demand comes next: series from a trace, models, backtests, calibrated forecasts."""

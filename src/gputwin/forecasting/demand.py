@@ -1,0 +1,251 @@
+"""From a trace to demand series: arrivals, demand in force, requests per second, sampled metrics."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from gputwin.core.errors import UserError
+from gputwin.core.units import MINUTE
+from gputwin.forecasting.resources import RESOURCES, amount
+from gputwin.forecasting.rollouts import replicas
+from gputwin.forecasting.series import DemandSeries, Floats, Integers, Target
+from gputwin.traces.dataset import Trace
+from gputwin.traces.describe import time_bounds
+from gputwin.traces.measures import ARRIVAL, RUNTIME
+from gputwin.traces.reader import Clock
+
+GROUPS = ("application", "role", "gpu_model", "tenant", "user", "workload", "qos")
+MOST_GROUPS = 50
+MOST_BINS = 5_000_000
+
+
+def demand(
+    trace: Trace,
+    target: Target | str = Target.ARRIVALS,
+    *,
+    bin_seconds: float = 5 * MINUTE,
+    resources: Sequence[str] = (),
+    by: str | None = None,
+    metric: str | None = None,
+) -> DemandSeries:
+    """Return the trace's demand series of one kind; `resources` default to those the trace asks for at all."""
+    try:
+        target = Target(target)
+    except ValueError:
+        raise UserError(f"unknown target '{target}'; known: {', '.join(Target)}") from None
+    if not bin_seconds > 0 or not math.isfinite(bin_seconds):
+        raise UserError(f"bins must have a length, not {bin_seconds:g} s")
+    if target is Target.REQUESTS:
+        return requests_per_second(trace, bin_seconds, by)
+    if target is Target.METRIC:
+        return sampled(trace, metric, bin_seconds)
+    if trace.tasks.is_empty():
+        raise UserError(f"the trace has no tasks, so there is no demand '{target}'; {_instead(trace)}")
+    if target is Target.ARRIVALS:
+        return arrivals(trace, bin_seconds, resources, by)
+    return in_force(trace, bin_seconds, resources, by)
+
+
+def arrivals(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by: str | None = None) -> DemandSeries:
+    """Return requests of new instances summed per bin of their arrival; tasks older than the trace have none."""
+    start, bins = _span(trace, bin_seconds)
+    tasks = trace.tasks.select(ARRIVAL.alias("begin"), *_amounts(trace, resources), _group(by))
+    known = tasks.filter(pl.col("begin").is_not_null())
+    names, units, keys = _columns(trace, known, resources, by)
+    values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins)
+    left = tasks.height - known.height
+    notes = (f"{left:,} tasks were there before the trace began and arrive in no bin",) if left else ()
+    return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, notes)
+
+
+def in_force(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by: str | None = None) -> DemandSeries:
+    """Return what the instances alive at each bin's end ask for, in the resources' units.
+
+    An instance is alive from its arrival to its end. One without an arrival was there before the trace began; one still
+    running has no end; one of which neither end nor running is known is left out and counted in `notes`.
+    """
+    start, bins = _span(trace, bin_seconds)
+    tasks = trace.tasks.select(*known_life(), "is_running", *_amounts(trace, resources), _group(by))
+    known = tasks.filter(pl.col("is_running") | pl.col("end").is_not_null())
+    names, units, keys = _columns(trace, known, resources, by)
+    before = known.filter(pl.col("begin").is_null()).with_columns(pl.lit(start).alias("begin"))
+    older = _sum_per_bin(before, "begin", keys, start, bin_seconds, bins).sum(axis=0)
+    came = _sum_per_bin(known.filter(pl.col("begin").is_not_null()), "begin", keys, start, bin_seconds, bins)
+    went = _sum_per_bin(known.filter(pl.col("end").is_not_null()), "end", keys, start, bin_seconds, bins)
+    values = older + np.cumsum(came - went, axis=0)
+    # Sums of floats come and go; what is left of an empty cluster is nothing.
+    values[np.abs(values) < 1e-6] = 0.0
+    left = tasks.height - known.height
+    notes = [f"{before.height:,} tasks were there before the trace began"] if before.height else []
+    if left:
+        notes.append(f"{left:,} tasks have neither an end nor are said to run, and are left out")
+    running = int(known["is_running"].sum())
+    if running:
+        notes.append(f"{running:,} tasks were still alive at the end")
+    series = _series(trace, Target.IN_FORCE, names, units, values, bin_seconds, start, tuple(notes))
+    groups = replicas(trace.tasks, known_life(), [r for r, _ in keys], start, bin_seconds, bins) if by is None else None
+    return replace(series, covariates={"arrived": came, "departed": went}, replicas=groups)
+
+
+def known_life() -> tuple[pl.Expr, pl.Expr]:
+    """Return when a task began to be there (null: before the trace) and ceased to (null: not yet, or not known), s."""
+    first = pl.coalesce("start_time", "submit_time")
+    end = pl.when(~pl.col("is_running")).then(pl.coalesce("end_time", first + RUNTIME))
+    return ARRIVAL.alias("begin"), end.alias("end")
+
+
+def requests_per_second(trace: Trace, bin_seconds: float, by: str | None = None) -> DemandSeries:
+    """Return requests per second, mean over the bin: counted where the trace has requests, else its own rates."""
+    if trace.requests.is_empty():
+        if trace.series.filter(pl.col("metric") == "request_rate_per_s").is_empty():
+            raise UserError(f"the trace has no requests; {_instead(trace)}")
+        rates = sampled(trace, "request_rate_per_s", bin_seconds)
+        return DemandSeries(**{**vars(rates), "target": Target.REQUESTS, "names": ("requests",), "units": ("1/s",)})
+    if by is not None and by not in ("application", "user", "model", "kind"):
+        raise UserError(f"requests have no '{by}'; they can be told apart by application, user, model or kind")
+    frame = trace.requests.select(pl.col("submit_time").alias("begin"), pl.lit(1.0).alias("requests"), _group(by))
+    known = frame.filter(pl.col("begin").is_finite())
+    if known.is_empty():
+        raise UserError("no request of the trace has a time, so there is nothing to forecast")
+    start, bins = _bins(float(known["begin"].min()), float(known["begin"].max()), bin_seconds)  # type: ignore[arg-type]
+    keys = _group_keys(known, ("requests",), by)
+    values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins) / bin_seconds
+    names = tuple(_name(resource, group) for resource, group in keys)
+    left = frame.height - known.height
+    notes = (f"{left:,} requests have no time and are left out",) if left else ()
+    return _series(trace, Target.REQUESTS, names, ("1/s",) * len(names), values, bin_seconds, start, notes)
+
+
+def sampled(trace: Trace, metric: str | None, bin_seconds: float) -> DemandSeries:
+    """Return a metric of the series table: mean of each entity's samples in the bin, summed over entities.
+
+    Where an entity has no sample, a rate ("…_per_s", "…_per_hour") is zero, as sources leave idle windows out; any
+    other quantity holds its last value, and the bins filled so are counted in `notes`.
+    """
+    frame = trace.series
+    known = sorted(frame["metric"].unique().to_list())
+    if metric is None and len(known) == 1:
+        metric = known[0]
+    if metric is None or metric not in known:
+        which = f"no metric '{metric}'" if metric else "say which metric"
+        raise UserError(f"{which}; the trace has: {', '.join(known) or 'none'}")
+    samples = frame.filter((pl.col("metric") == metric) & pl.col("value").is_finite() & pl.col("time").is_finite())
+    if samples.is_empty():
+        raise UserError(f"metric '{metric}' has no finite sample")
+    # A source may give the whole beside its parts; adding both would count everything twice.
+    whole = samples.filter(pl.col("entity").is_null())
+    samples = whole if whole.height else samples
+    start, bins = _bins(float(samples["time"].min()), float(samples["time"].max()), bin_seconds)  # type: ignore[arg-type]
+    at = ((pl.col("time") - start) / bin_seconds).floor().cast(pl.Int64).alias("bin")
+    means = samples.group_by(at, "entity").agg(pl.col("value").sort().mean()).sort("bin", "entity")
+    totals = means.group_by("bin", maintain_order=True).agg(pl.col("value").sum())
+    values = np.full((bins, 1), np.nan)
+    values[totals["bin"].to_numpy(), 0] = totals["value"].to_numpy()
+    is_rate = metric.endswith(("_per_s", "_per_hour"))
+    empty = np.isnan(values[:, 0])
+    values = np.nan_to_num(values) if is_rate else _held(values)
+    notes: tuple[str, ...] = ()
+    if empty.any():
+        notes = (f"{int(empty.sum()):,} of {bins:,} bins have no sample and {'are zero' if is_rate else 'hold'}",)
+    return _series(trace, Target.METRIC, (metric,), ("",), values, bin_seconds, start, notes)
+
+
+def _held(values: Floats) -> Floats:
+    """Return the values with gaps filled by the last value before them; the first bin always has one."""
+    last = np.maximum.accumulate(np.where(np.isnan(values[:, 0]), 0, np.arange(len(values))))
+    return values[last]
+
+
+def _span(trace: Trace, bin_seconds: float) -> tuple[float, int]:
+    bounds = time_bounds(trace)
+    if bounds is None or not all(map(math.isfinite, bounds)):
+        raise UserError("no task of the trace has a time, so there is nothing to forecast")
+    return _bins(*bounds, bin_seconds)
+
+
+def _bins(first: float, last: float, bin_seconds: float) -> tuple[float, int]:
+    """Return the start of the first bin, s, and the number of bins; edges are multiples of the width."""
+    start = math.floor(first / bin_seconds) * bin_seconds
+    count = math.floor((last - start) / bin_seconds) + 1
+    if count > MOST_BINS:
+        raise UserError(f"{count:,} bins are more than {MOST_BINS:,}; choose wider ones than {bin_seconds:g} s")
+    return start, count
+
+
+def _amounts(trace: Trace, resources: Sequence[str]) -> list[pl.Expr]:
+    for name in resources:
+        if name not in RESOURCES:
+            raise UserError(f"unknown resource '{name}'; known: {', '.join(RESOURCES)}")
+    return [amount(name) for name in resources or RESOURCES]
+
+
+def _group(by: str | None) -> pl.Expr:
+    if by is None:
+        return pl.lit("", pl.String).alias("group")
+    if by not in (*GROUPS, "model", "kind"):
+        raise UserError(f"cannot tell series apart by '{by}'; known: {', '.join(GROUPS)}")
+    return pl.col(by).cast(pl.String).fill_null("(none)").alias("group")
+
+
+def _columns(
+    trace: Trace, tasks: pl.DataFrame, resources: Sequence[str], by: str | None
+) -> tuple[tuple[str, ...], tuple[str, ...], list[tuple[str, str]]]:
+    asked = tuple(resources) or tuple(r for r in RESOURCES if r != "instances" and tasks[r].sum() > 0) or ("instances",)
+    keys = _group_keys(tasks, asked, by)
+    return tuple(_name(r, g) for r, g in keys), tuple(RESOURCES[r][0] for r, _ in keys), keys
+
+
+def _group_keys(tasks: pl.DataFrame, resources: Sequence[str], by: str | None) -> list[tuple[str, str]]:
+    """Return (resource, group) of each series; the largest groups by number of rows where there are very many."""
+    if by is None:
+        return [(r, "") for r in resources]
+    largest = tasks.group_by("group").len().sort(["len", "group"], descending=[True, False]).head(MOST_GROUPS)
+    return [(r, g) for r in resources for g in sorted(largest["group"])]
+
+
+def _name(resource: str, group: str) -> str:
+    return f"{resource}/{group}" if group else resource
+
+
+def _sum_per_bin(
+    rows: pl.DataFrame, time: str, keys: list[tuple[str, str]], start: float, width: float, bins: int
+) -> Floats:
+    """Return bins × keys: each group's amounts summed over the bin their time falls into."""
+    at: Integers = np.floor((rows[time].to_numpy() - start) / width).astype(np.int64)
+    # What came before the first bin is there when it begins; what happens after the last is not seen.
+    inside = at < bins
+    at = np.maximum(at, 0)
+    groups = rows["group"].to_numpy()
+    values = np.zeros((bins, len(keys)))
+    for column, (resource, group) in enumerate(keys):
+        chosen = inside if not group else inside & (groups == group)
+        values[:, column] = np.bincount(at[chosen], rows[resource].to_numpy()[chosen], minlength=bins)
+    return values
+
+
+def _series(
+    trace: Trace,
+    target: Target,
+    names: tuple[str, ...],
+    units: tuple[str, ...],
+    values: Floats,
+    bin_seconds: float,
+    start: float,
+    notes: tuple[str, ...],
+) -> DemandSeries:
+    meta = trace.meta
+    origin = meta.origin_unix_seconds if meta.clock in (Clock.ABSOLUTE, Clock.WEEKDAY) else None
+    return DemandSeries(target, names, units, values, bin_seconds, start, origin, meta.zone, notes=notes)
+
+
+def _instead(trace: Trace) -> str:
+    """Return what the trace could be asked for instead, as a hint."""
+    if not trace.requests.is_empty():
+        return "try target requests"
+    metrics = sorted(trace.series["metric"].unique().to_list())
+    return f"try target metric with one of: {', '.join(metrics)}" if metrics else "it has no series either"

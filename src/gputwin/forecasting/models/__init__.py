@@ -1,0 +1,1 @@
+"""Models: one file per family; each registers its own. Baselines are peers of the clever ones."""

@@ -1,0 +1,213 @@
+"""The forecast: what is expected, how it did on the past, and whether anything beats the obvious."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gputwin.core.units import format_duration
+from gputwin.forecasting.combine import AUTO
+from gputwin.forecasting.frame import column
+from gputwin.forecasting.study import ForecastStudy, span_words
+from gputwin.report import forecast_figures as figures
+from gputwin.report.page import Bullets, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone, number
+from gputwin.report.timeline import Timeline
+
+_MOST_HISTORY = 400
+_MOST_SERIES = 8
+_COMPARED = 6
+
+
+def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
+    """Return the section on one forecast."""
+    parts: list[Part] = [
+        Statement(*_headline(study)),
+        _fan(study, timeline),
+        Bullets(study.verdicts[:40]),
+        _skill(study),
+        _table(study),
+        _calibration(study),
+        *_curves(study),
+        *_tuning(study),
+    ]
+    if study.tested.skipped:
+        left = "; ".join(f"{model}: {why}" for model, why in study.tested.skipped.items())
+        parts.append(Prose(f"Models left out: {left}."))
+    return Section("forecast", "Forecast", tuple(parts), _notes(study))
+
+
+def _headline(study: ForecastStudy) -> tuple[str, Tone]:
+    auto = study.scores.filter(model=AUTO)
+    sure = auto.filter(pl.col("skill_naive_low") > 0)
+    worst = float(auto["skill_naive"].min())  # type: ignore[arg-type]
+    if sure.is_empty():
+        return (
+            f"Nothing that was known beforehand beats the last value for sure on these {auto.height} pairs of series and "
+            f"horizon; the choice is at worst {max(-worst, 0):.1%} worse than it.",
+            Tone.NEUTRAL,
+        )
+    return (
+        f"The choice beats the last value for sure in {sure.height} of {auto.height} pairs of series and horizon, and is at "
+        f"worst {max(-worst, 0):.1%} worse than it.",
+        Tone.GOOD if worst > -0.02 else Tone.WARNING,
+    )
+
+
+def _fan(study: ForecastStudy, timeline: Timeline) -> FigurePart:
+    series, made = study.series, study.forecast
+    names = series.names[:_MOST_SERIES]
+    horizon = int(made.frame["step"].max())  # type: ignore[arg-type]
+    back = min(len(series), max(_MOST_HISTORY, 2 * horizon))
+    times = series.times()[-back:]
+    last = float(times[-1]) + (horizon + 1) * series.bin_seconds
+    shown = timeline.until(last)
+    # A level is meant at the bin's end.
+    shift = series.bin_seconds if series.is_level else 0.0
+    history = pl.concat(
+        pl.DataFrame({"series": name, "time": times + shift, "value": series.values[-back:, j]})
+        for j, name in enumerate(names)
+    ).with_columns(shown.shown(pl.col("time")).alias("at"))
+    ahead = made.frame.filter(pl.col("series").is_in(names)).with_columns(
+        shown.shown(pl.col("time") + shift).alias("at")
+    )
+    wide = [(a, b) for a, b in ((0.05, 0.95), (0.1, 0.9), (0.25, 0.75)) if a in made.levels and b in made.levels]
+    figure = figures.fan(history, ahead, shown.axis, [(column(a), column(b)) for a, b in wide])
+    first = ahead.filter(pl.col("step") == horizon)
+    words = "; ".join(
+        f"{r['series']} {number(r['mean'])}" + (f" ({number(r['q0.1'])} to {number(r['q0.9'])})" if "q0.1" in r else "")
+        for r in first.to_dicts()
+    )
+    bands = ", ".join(f"{b - a:.0%}" for a, b in wide)
+    caption = (
+        f"The last {back:,} bins of {span_words(series.bin_seconds)} and the next {horizon:,}, with bands of {bands}. "
+        f"At the end of the horizon: {words}."
+    )
+    return FigurePart("forecast-fan", "History and forecast", figure, caption, ahead.drop("at"))
+
+
+def _skill(study: ForecastStudy) -> FigurePart:
+    spans = study.spans()
+    label = pl.concat_str(
+        pl.col("series"), pl.lit(", "), pl.col("lead").replace_strict(spans, return_dtype=pl.String)
+    ).alias("label")
+    order = (
+        study.scores.filter(~pl.col("model").is_in([AUTO, "naive"]))
+        .group_by("model")
+        .agg(pl.col("skill_naive").median())
+        .sort("skill_naive", "model", descending=[True, False])["model"]
+        .to_list()[:_COMPARED]
+    )
+    names = [AUTO, *order]
+    frame = study.scores.filter(
+        pl.col("model").is_in(names) & pl.col("series").is_in(study.series.names[:_MOST_SERIES])
+    )
+    frame = frame.select(
+        label,
+        "model",
+        pl.col("skill_naive").clip(-1, 1).alias("skill"),
+        pl.col("skill_naive_low").clip(-1, 1).alias("low"),
+        pl.col("skill_naive_high").clip(-1, 1).alias("high"),
+        pl.col("model").replace_strict({n: i for i, n in enumerate(names)}, return_dtype=pl.Int32).alias("rank"),
+    ).sort("rank", maintain_order=True)
+    caption = (
+        f"One minus RMSE over that of the last value, on the test part: auto with its 95 % block-bootstrap interval, and "
+        f"the {len(order)} models with the highest median. Below −100 % points are cut off."
+    )
+    return FigurePart(
+        "forecast-skill", "Skill by horizon", figures.skill_by_horizon(frame), caption, frame.drop("rank")
+    )
+
+
+def _table(study: ForecastStudy) -> TablePart:
+    spans = study.spans()
+    rows = []
+    shown = study.scores.filter(pl.col("series").is_in(study.series.names[:_MOST_SERIES]))
+    rank = pl.col("rmse").rank("ordinal").over("series", "lead")
+    shown = shown.filter(pl.col("model").is_in([AUTO, "naive", "mean", "zero"]) | (rank <= _COMPARED))
+    for row in shown.sort("series", "lead", "rmse", maintain_order=True).to_dicts():
+        rows.append(
+            (
+                row["series"],
+                spans[row["lead"]],
+                row["model"],
+                number(row["relative_rmse"]),
+                number(row["mase"]),
+                number(row["pinball"]),
+                f"{row['coverage']:.0%}",
+                f"{row['skill_naive']:+.1%}",
+                f"{row['skill_naive_low']:+.1%} … {row['skill_naive_high']:+.1%}",
+                f"{row['skill_mean']:+.1%}",
+                f"{row['skill_zero']:+.1%}",
+                f"{row['p_naive']:.2g}",
+                f"{row['worst_share']:.0%}",
+            )
+        )
+    text = dict.fromkeys(("series", "horizon", "model"), Kind.TEXT)
+    names = (
+        *("RMSE/mean", "MASE", "pinball", "80 % band covers", "skill: naive", "95 %", "skill: mean", "skill: zero"),
+        *("p (DM)", "worst 1 %"),
+    )
+    note = (
+        f"The best {_COMPARED} and the obvious ones, best first. Skill is one minus RMSE over the reference's; p is Diebold "
+        "and Mariano's against the last value; the last column is the share of the squared error in the worst 1 % of bins."
+    )
+    return TablePart("Backtest", text | dict.fromkeys(names, Kind.NUMBER), tuple(rows), note)
+
+
+def _calibration(study: ForecastStudy) -> FigurePart:
+    spans = study.spans()
+    names = study.series.names[:_MOST_SERIES]
+    longest = max(study.tested.leads)
+    frame = study.calibration.filter(pl.col("series").is_in(names) & (pl.col("lead") == longest)).with_columns(
+        pl.concat_str(pl.col("series"), pl.lit(f", {spans[longest]}")).alias("label")
+    )
+    gap = float((frame["level"] - frame["share"]).abs().max())  # type: ignore[arg-type]
+    caption = (
+        f"Quantiles of auto {spans[longest]} ahead against how often values stayed at or below them on the test part; on "
+        f"the dashed line they hold what they promise. Largest difference: {gap:.0%}. Where many values are exactly zero, "
+        "low quantiles are zero and hold more than they promise."
+    )
+    return FigurePart("forecast-calibration", "Calibration", figures.calibration(frame), caption, frame, half=True)
+
+
+def _curves(study: ForecastStudy) -> list[Part]:
+    if not study.curves:
+        return []
+    rows, words = [], []
+    for model, curve in study.curves.items():
+        for part, losses in (("training", curve.train), ("validation", curve.validation)):
+            rows += [{"model": model, "epoch": e + 1, "part": part, "loss": x} for e, x in enumerate(losses)]
+        words.append(
+            f"{model}: kept epoch {curve.kept + 1} of {len(curve.train)}, validation {curve.validation[curve.kept]:.4g}, "
+            f"at the end {curve.validation[-1]:.4g}"
+        )
+    frame = pl.DataFrame(rows)
+    caption = f"Loss after each epoch; the validation part is the latest of the history. {'; '.join(words)}."
+    return [FigurePart("forecast-curves", "Learning curves", figures.learning_curves(frame), caption, frame, half=True)]
+
+
+def _tuning(study: ForecastStudy) -> list[Part]:
+    parts: list[Part] = []
+    for tuning in study.tunings:
+        rows = tuple(
+            (
+                ", ".join(f"{k} {v}" for k, v in trial.parameters.items()) or "as it is",
+                f"{trial.score:.4f}",
+                format_duration(trial.cpu_seconds),
+            )
+            for trial in sorted(tuning.trials, key=lambda t: t.score)
+        )
+        kinds = {"setting": Kind.TEXT, "RMSE over the last value's": Kind.NUMBER, "CPU": Kind.NUMBER}
+        parts.append(TablePart(f"Settings tried for {tuning.model}", kinds, rows, "Scored inside the training window."))
+    return parts
+
+
+def _notes(study: ForecastStudy) -> tuple[str, ...]:
+    plan = study.tested.schedule
+    return (
+        f"The forecast's test part is the last {plan.end - plan.test:,} of {plan.end:,} bins. Models are fitted at "
+        f"{len(plan.refits)} origins on what lay before each; auto and the ensembles are chosen on the part before the "
+        "test: the simplest within one standard error of the best, by the geometric mean of squared errors over blocks "
+        "of time.",
+        "Intervals are conformal: quantiles of each model's own past errors at the same lead, steered by recent coverage.",
+        *study.series.notes,
+    )
