@@ -22,6 +22,7 @@ _PUBLIC = {
     "ingest": "gputwin.traces.ingest",
     "open_cluster": "gputwin.simulation.cluster",
     "open_trace": "gputwin.traces.locate",
+    "profile": "gputwin.profiling.profile",
     "simulate": "gputwin.simulation.scenario",
     "write_report": "gputwin.report",
 }
@@ -40,12 +41,14 @@ __all__ = [
     "ingest",
     "open_cluster",
     "open_trace",
+    "profile",
     "simulate",
     "write_report",
 ]
 
 if TYPE_CHECKING:
     from gputwin.core.errors import GputwinError, InputError, UserError
+    from gputwin.profiling.profile import profile
     from gputwin.report import write_report
     from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
     from gputwin.simulation.explain import explain

@@ -36,7 +36,7 @@ def found_in(frame: pl.DataFrame):  # type: ignore[no-untyped-def]
 def test_kinds_that_are_there_are_found(truth: tuple[pl.DataFrame, np.ndarray]) -> None:
     frame, kind = truth
     found = found_in(frame)
-    order = {job: k for job, k in zip(frame["job_id"], kind, strict=True)}
+    order = dict(zip(frame["job_id"], kind, strict=True))
     expected = [order[job] for job in History.of_tasks(frame).jobs.frame["job_id"]]
     assert adjusted_rand_score(expected, found.labels) > 0.95
     assert found.accuracy > 0.95

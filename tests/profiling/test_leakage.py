@@ -111,7 +111,7 @@ def test_in_time_order_nothing_is_learned_from_what_had_not_ended(planted: bool)
 @pytest.mark.parametrize("name", ["forest", "boosted", "stack", "signature-median", "cluster"])
 def test_shuffled_durations_cannot_be_predicted(name: str, planted: bool) -> None:
     """With durations dealt out at random no model may rank them; a column that knows them is found out."""
-    past = history(300)
+    past = history(400)
     dealt = np.random.default_rng(4).permutation(past.outcomes.duration)
     outcomes = Outcomes(past.outcomes.start, dealt, past.outcomes.finished)
     jobs = past.jobs
