@@ -27,6 +27,7 @@ _PUBLIC = {
     "open_cluster": "gputwin.simulation.cluster",
     "open_trace": "gputwin.traces.locate",
     "plan": "gputwin.optimization.capacity.plan",
+    "profile": "gputwin.profiling.profile",
     "simulate": "gputwin.simulation.scenario",
     "write_report": "gputwin.report",
 }
@@ -50,6 +51,7 @@ __all__ = [
     "open_cluster",
     "open_trace",
     "plan",
+    "profile",
     "simulate",
     "write_report",
 ]
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
     from gputwin.forecasting.frame import Forecast
     from gputwin.forecasting.study import forecast
     from gputwin.optimization.capacity.plan import plan
+    from gputwin.profiling.profile import profile
     from gputwin.report import write_report
     from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
     from gputwin.simulation.explain import explain

@@ -12,7 +12,7 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
-from gputwin.profiling.distribution import Grid, Mass
+from gputwin.profiling.distribution import MASS, Grid, Mass
 from gputwin.profiling.jobs import Floats, History, Submitted
 from gputwin.profiling.survival import censoring_weights
 
@@ -61,7 +61,7 @@ class DurationModel(ABC):
             mass = self.distributions(part)
             seconds[rows] = self.point(part, mass)
             quantiles[rows] = self.grid.quantiles(mass, np.asarray(levels, np.float64))
-            mean[rows] = mass @ self.grid.values
+            mean[rows] = mass @ self.grid.values.astype(MASS)
         return Forecast(seconds, quantiles, mean)
 
     def predict(self, jobs: Submitted) -> Floats:

@@ -19,7 +19,7 @@ _FIELDS = {"split_feature": np.int64, "threshold": np.float64, "left_child": np.
 
 
 LEAST_ROWS = 12
-BLOCK = 1024
+BLOCK = 512
 
 
 def enough(rows: Floats, values: Floats, weights: Floats) -> tuple[Floats, Floats, Floats]:

@@ -70,8 +70,11 @@ class Explanation:
         if causes:
             parts = [f"{format_duration(v)} ({v / self.wait_seconds:.0%}) {_WORDS[k]}" for v, k in causes]
             lines.append("Of that: " + "; ".join(parts) + ".")
+        soonest = self.wait_seconds
         for relaxed, after in self.could_have_started.items():
-            if after is not None and after < self.wait_seconds:
+            # What helps no more than something named before it is not worth a sentence.
+            if after is not None and after < soonest:
+                soonest = after
                 lines.append(f"With {relaxed}, it could have started after {format_duration(after)}.")
         if self.overtaken_by:
             lines.append(f"{self.overtaken_by:,} jobs that came later started before it.")

@@ -22,7 +22,7 @@ from gputwin.profiling.trees import Trees, enough
 
 STRENGTH = 1.0
 """How many repetitions of a job the forest's opinion is worth."""
-_SMALL, _MANY_TREES, _FEW_TREES = 20_000, 100, 25
+_SMALL, _MANY_TREES, _FEW_TREES = 20_000, 100, 20
 _LEAST_IN_LEAF, _LEAVES, _DEPTH = 3, 2000, 13
 
 

@@ -1,0 +1,62 @@
+"""On real jobs: the bars that published and simple methods set."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time, evaluate_shuffled
+from gputwin.profiling.jobs import History
+from gputwin.traces.dataset import Trace
+from gputwin.traces.ingest import ingest
+
+
+@pytest.fixture(scope="module")
+def pai(real_data: Path) -> Trace:
+    return ingest([real_data / "alibaba_v2020_pai" / "pai_joined_1000_sample.csv.gz"])
+
+
+def by_row(trace: Trace, history: History, found: Evaluation) -> tuple[float, float, float]:
+    """Return MAE, share within 2× and coverage over the sample's rows: a task counts once per instance measured."""
+    tasks = history.jobs.frame.select("job_id", "role")
+    rows = trace.usage.group_by("job_id", "role").len()
+    count = tasks.join(rows, on=["job_id", "role"], how="left", maintain_order="left")["len"].to_numpy()
+    frame = found.predictions
+    weights = count[frame["row"].to_numpy()]
+    actual, predicted = frame["actual"].to_numpy(), frame["predicted"].to_numpy()
+    inside = (actual >= frame["low"].to_numpy() * (1 - 1e-9)) & (actual <= frame["high"].to_numpy() * (1 + 1e-9))
+    near = np.maximum(actual / predicted, predicted / actual) <= 2
+    return tuple(float(np.average(x, weights=weights)) for x in (np.abs(actual - predicted), near, inside))  # type: ignore[return-value]
+
+
+def test_grouped_by_job_the_forest_beats_what_was_best(pai: Trace) -> None:
+    """Best known by different models: 1,625 s and 0.675."""
+    history = History.of(pai)
+    found = evaluate_shuffled(history, ["forest"], repeats=2)[0]
+    error, near, inside = by_row(pai, history, found)
+    assert error <= 1600
+    assert near >= 0.70
+    assert 0.75 <= inside <= 0.85
+
+
+def test_in_time_order_the_forest_beats_what_was_best(pai: Trace) -> None:
+    """Best known by different models: 1,767 s and 0.60."""
+    history = History.of(pai)
+    found = evaluate_in_time(history, ["forest"])[0]
+    error, near, inside = by_row(pai, history, found)
+    assert error <= 1760
+    assert near >= 0.61
+    assert 0.75 <= inside <= 0.85
+
+
+def test_on_thetagpu_what_is_learned_as_jobs_finish_beats_the_time_asked_for_and_the_last_two_jobs(
+    real_data: Path,
+) -> None:
+    history = History.of(ingest(sorted((real_data / "thetagpu").glob("*.gz"))))
+    found = evaluate_in_time(history, ["online", "requested", "last-two"], online=True)
+    scores = {e.model: e.scores for e in found}
+    for baseline in ("requested", "last-two"):
+        assert scores["online"].mae_seconds < scores[baseline].mae_seconds
+        assert scores["online"].within_2x > scores[baseline].within_2x
