@@ -31,6 +31,7 @@ lint: $(STAMP)  ## style, types, and that rooms depend one way
 	$(BIN)/lint-imports
 
 bench: $(STAMP)  ## the README's speed figures, as ratios within one run
+	$(BIN)/gputwin bench
 	$(BIN)/python -m benchmarks.generation
 	$(BIN)/python -m benchmarks.ingestion
 	$(BIN)/python -m benchmarks.analysis
