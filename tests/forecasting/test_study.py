@@ -125,3 +125,13 @@ def test_a_trace_of_few_bins_leaves_out_what_needs_more():
     assert "too short" in study.tested.skipped["lightgbm"]
     with pytest.raises(UserError, match="too few for a backtest"):
         forecast_series(series_of([1.0, 2.0]), horizon=1)
+
+
+def test_the_seed_reaches_the_models_and_the_same_one_gives_the_same_study():
+    series = series_of(daily_wave(days=20), bin_seconds=3600.0)
+    made = [
+        forecast_series(series, horizon=1, models=("lightgbm",), seed=s).scores.drop("cpu_seconds") for s in (1, 1, 2)
+    ]
+    assert made[0].equals(made[1])
+    errors = [m.filter(model="lightgbm")["rmse"][0] for m in made]
+    assert errors[0] == errors[1] != errors[2]

@@ -153,7 +153,9 @@ def forecast_series(
     tunings = tuple(
         tune(m, history, leads, cpu_seconds=tune_cpu_seconds, seed=seed, progress=progress) for m in tune_models
     )
-    parameters = {t.model: dict(t.best.parameters) for t in tunings}
+    parameters: dict[str, dict[str, Any]] = {n: {"seed": seed} for n in names if _takes_seed(n)}
+    for found in tunings:
+        parameters.setdefault(found.model, {}).update(found.best.parameters)
     curves: dict[str, Any] = {}
     settings: dict[str, Any] = {"plan": plan, "parameters": parameters, "curves": curves, "skip": not models}
     tested = backtest(series, leads, names, progress=progress, **settings)
@@ -189,6 +191,10 @@ def span_words(seconds: float) -> str:
             count = round(seconds / unit)
             return f"{count} {word}{'s' if word == 'day' and count > 1 else ''}"
     return format_duration(seconds)
+
+
+def _takes_seed(name: str) -> bool:
+    return "seed" in MODELS.get(name).make().parameters()
 
 
 def _names(history: DemandSeries, models: Sequence[str], neural: bool) -> list[str]:

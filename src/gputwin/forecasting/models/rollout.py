@@ -19,7 +19,6 @@ from gputwin.forecasting.series import DemandSeries, Floats, Integers, Replicas
 
 _WINDOWS_SECONDS = (0.0, 900.0, 1800.0, 3600.0, 10_800.0, 43_200.0, 86_400.0)
 _USUAL_SECONDS = (10_800.0, 86_400.0)
-_SEED = 0
 _CHUNK = 200_000
 
 
@@ -28,11 +27,14 @@ class Rollout(Model):
 
     shortest = 200
 
-    def __init__(self, rounds: int = 130, rate: float = 0.05, leaves: int = 15, rows: int = 150_000) -> None:
+    def __init__(
+        self, rounds: int = 130, rate: float = 0.05, leaves: int = 15, rows: int = 150_000, seed: int = 0
+    ) -> None:
         self.rounds = rounds
         self.rate = rate
         self.leaves = leaves
         self.rows = rows
+        self.seed = seed
 
     def _learn(self, series: DemandSeries, leads: Sequence[int]) -> None:
         import lightgbm
@@ -71,7 +73,7 @@ class Rollout(Model):
             "bagging_fraction": 0.5,
             "bagging_freq": 1,
             "max_bin": 63,
-            "seed": _SEED,
+            "seed": self.seed,
             "num_threads": 1,
             "deterministic": True,
             "force_row_wise": True,

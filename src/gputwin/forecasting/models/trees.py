@@ -15,8 +15,6 @@ from gputwin.forecasting.features import Features, features
 from gputwin.forecasting.models._model import MODELS, Model, Spec, floor_of, interpolated
 from gputwin.forecasting.series import DemandSeries, Floats, Integers
 
-_SEED = 0
-
 
 class Trees(Model):
     """LightGBM. `relative`: learn the change from the last value, else the level itself.
@@ -37,6 +35,7 @@ class Trees(Model):
         penalty: float = 5.0,
         alpha: float = 0.9,
         recent_bins: int = 0,
+        seed: int = 0,
     ) -> None:
         self.relative = relative
         self.objective = objective
@@ -47,6 +46,7 @@ class Trees(Model):
         self.penalty = penalty
         self.alpha = alpha
         self.recent_bins = recent_bins
+        self.seed = seed
 
     def _learn(self, series: DemandSeries, leads: Sequence[int]) -> None:
         self.scale_ = np.ones((len(leads), len(series.names)))
@@ -98,7 +98,7 @@ class Trees(Model):
             "bagging_fraction": 0.7,
             "bagging_freq": 1,
             "max_bin": 63,
-            "seed": _SEED,
+            "seed": self.seed,
             "num_threads": 1,
             "deterministic": True,
             "force_row_wise": True,
