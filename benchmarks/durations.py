@@ -1,4 +1,4 @@
-"""How well durations are predicted: `python -m benchmarks.durations FILE… [--online]` tests every model on a trace.
+"""How well durations are predicted: `python -m benchmarks.durations FILE… [--online] [--shuffled] [--model=NAME …]`.
 
 A task counts once; where the trace has usage, a second pair of figures counts it once per instance measured, which is
 how the rows of a joined sample count.
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> None:
     files = [Path(a) for a in arguments if not a.startswith("--")]
     trace = ingest(files)
     history = History.of(trace)
-    names = MODELS.names()
+    names = [a.partition("=")[2] for a in arguments if a.startswith("--model=")] or MODELS.names()
     tests = [
         (f"in time order, {history.size:,} tasks", evaluate_in_time(history, names, online="--online" in arguments))
     ]

@@ -157,7 +157,11 @@ def _worth(worth: Worth) -> Section:
     best = min(tested, key=lambda o: o.mean_wait_seconds, default=None)
     fifo = worth.of(FIFO)
     said = "No model was run."
-    if best is not None:
+    if best is not None and best.gain_kept is None:
+        said = (
+            "On this cluster the order of jobs makes no difference: even knowing all durations would not shorten waits."
+        )
+    elif best is not None:
         kept = "" if best.gain_kept is None else f", {best.gain_kept:.0%} of what knowing them would bring"
         said = (
             f"Shortest-job-first by {best.rule} brings the mean wait from {number(fifo.mean_wait_seconds)} s "
