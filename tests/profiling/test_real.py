@@ -32,9 +32,9 @@ def by_row(trace: Trace, history: History, found: Evaluation) -> tuple[float, fl
 
 
 def test_grouped_by_job_the_forest_beats_what_was_best(pai: Trace) -> None:
-    """Best known by different models: 1,625 s and 0.675."""
+    """Best known by different models: 1,625 s and 0.675. One shuffle differs from the next by tens of seconds."""
     history = History.of(pai)
-    found = evaluate_shuffled(history, ["forest"], repeats=2)[0]
+    found = evaluate_shuffled(history, ["forest"], repeats=5)[0]
     error, near, inside = by_row(pai, history, found)
     assert error <= 1600
     assert near >= 0.70
