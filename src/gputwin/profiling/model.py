@@ -16,7 +16,7 @@ from gputwin.profiling.distribution import MASS, Grid, Mass
 from gputwin.profiling.jobs import Floats, History, Submitted
 from gputwin.profiling.survival import censoring_weights
 
-CHUNK = 8192
+CHUNK = 131_072
 INTERVAL = (0.1, 0.5, 0.9)
 """Quantiles reported by default: the ends of an 80 % interval around the median."""
 
@@ -82,7 +82,7 @@ class DurationModel(ABC):
 
 
 def _chunks(jobs: Submitted) -> Iterator[tuple[slice, Submitted]]:
-    """Yield the jobs in pieces small enough for their distributions to stay in the processor's cache."""
+    """Yield the jobs in pieces whose distributions take some tens of megabytes."""
     if jobs.size <= CHUNK:
         yield slice(0, jobs.size), jobs
         return
