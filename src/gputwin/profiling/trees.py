@@ -84,7 +84,8 @@ class Trees:
     def mixture(self, rows: Floats, leaves: Mass) -> Mass:
         """Return the mean over trees of the leaves each row falls into."""
         mass = np.zeros((len(rows), BINS), MASS)
-        _mix(rows, *self._arrays, leaves, mass)
+        children = np.stack([self.left, self.right], axis=1).ravel()
+        _mix(rows, self.feature, self.threshold, children, self.roots, leaves, mass)
         return mass
 
     @property
@@ -120,14 +121,27 @@ def _fill(
 
 @numba.njit(cache=True, fastmath=True)
 def _mix(
-    rows: Floats, feature: Ints, threshold: Floats, left: Ints, right: Ints, roots: Ints, leaves: Mass, mass: Mass
+    rows: Floats, feature: Ints, threshold: Floats, children: Ints, roots: Ints, leaves: Mass, mass: Mass
 ) -> None:  # pragma: no cover - compiled
     share = np.float32(1.0 / roots.size)
-    # Tree by tree over a block of rows: a tree's nodes and leaves stay in the processor's cache meanwhile.
+    at = np.empty(BLOCK, np.int64)
+    # Tree by tree over a block of rows, so that a tree's nodes and leaves stay in the processor's cache; and all rows
+    # one step down at a time without a branch: the processor cannot guess which way a row goes.
     for begin in range(0, len(rows), BLOCK):
         end = min(begin + BLOCK, len(rows))
         for root in roots:
+            at[:] = root
+            going = root >= 0
+            while going:
+                going = False
+                for i in range(begin, end):
+                    node = at[i - begin]
+                    if node >= 0:
+                        is_above = not rows[i, feature[node]] <= threshold[node]
+                        node = children[2 * node + np.int64(is_above)]
+                        at[i - begin] = node
+                        going = going or node >= 0
             for i in range(begin, end):
-                leaf = _leaf(rows[i], feature, threshold, left, right, root)
+                leaf = -1 - at[i - begin]
                 for k in range(leaves.shape[1]):
                     mass[i, k] += leaves[leaf, k] * share
