@@ -7,6 +7,7 @@ grid; a job's distribution is the mean of the leaves it falls into.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numba
@@ -84,9 +85,14 @@ class Trees:
     def mixture(self, rows: Floats, leaves: Mass) -> Mass:
         """Return the mean over trees of the leaves each row falls into."""
         mass = np.zeros((len(rows), BINS), MASS)
-        children = np.stack([self.left, self.right], axis=1).ravel()
-        _mix(rows, self.feature, self.threshold, children, self.roots, leaves, mass)
+        _mix(rows, self.feature, self.threshold, self._children, self.roots, leaves, mass)
         return mass
+
+    @cached_property
+    def _children(self) -> Ints:
+        """Return the left and the right child of each node in turn."""
+        children: Ints = np.stack([self.left, self.right], axis=1).ravel()
+        return children
 
     @property
     def _arrays(self) -> tuple[Ints, Floats, Ints, Ints, Ints]:
