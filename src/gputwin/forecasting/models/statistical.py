@@ -9,6 +9,7 @@ our recursions against the library's own forecasts.
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -41,11 +42,13 @@ class _Statistical(Model):
                 warnings.simplefilter("ignore")
                 self.fitted_.append(self._fit_one(library, values, series))
 
+    @abstractmethod
     def _fit_one(self, library: Any, values: Floats, series: DemandSeries) -> dict[str, Any]:
-        raise NotImplementedError
+        """Return what the library learned of one series."""
 
+    @abstractmethod
     def _predict_one(self, fitted: dict[str, Any], values: Floats, at: Integers, leads: Sequence[int]) -> Floats:
-        raise NotImplementedError
+        """Return the forecast of one series at each position and lead."""
 
     def predict_at(self, series: DemandSeries, origins: Integers, leads: Sequence[int]) -> Floats:
         """Return the state's forecast at each origin."""
