@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time, evaluate_shuffled
-from gputwin.profiling.jobs import History
+from gputwin.profiling.jobs import History, Ints
 from gputwin.profiling.model import MODELS
 from gputwin.traces.dataset import Trace
 from gputwin.traces.ingest import ingest
@@ -20,14 +20,19 @@ from gputwin.traces.ingest import ingest
 REPEATS = 5
 
 
+def rows_per_task(trace: Trace, history: History) -> Ints:
+    """Return how many measured instances each task has: the rows of a joined sample."""
+    counts = trace.usage.group_by("job_id", "role").len()
+    tasks = history.jobs.frame.select("job_id", "role")
+    joined = tasks.join(counts, on=["job_id", "role"], how="left", maintain_order="left")
+    return joined["len"].fill_null(1).to_numpy()
+
+
 def by_row(trace: Trace, history: History, found: Evaluation) -> str:
     if not trace.has("usage"):
         return ""
-    counts = trace.usage.group_by("job_id", "role").len()
-    tasks = history.jobs.frame.select("job_id", "role")
-    rows = tasks.join(counts, on=["job_id", "role"], how="left", maintain_order="left")["len"].fill_null(1).to_numpy()
     frame = found.predictions
-    weights = rows[frame["row"].to_numpy()]
+    weights = rows_per_task(trace, history)[frame["row"].to_numpy()]
     actual, predicted = frame["actual"].to_numpy(), frame["predicted"].to_numpy()
     near = np.maximum(actual / predicted, predicted / actual) <= 2
     error = np.average(np.abs(actual - predicted), weights=weights)

@@ -9,7 +9,7 @@ import pytest
 from gputwin.profiling.distribution import BINS, MASS, Grid
 from gputwin.profiling.jobs import Submitted
 from gputwin.profiling.model import fit
-from gputwin.profiling.models.forest import Forest, grow
+from gputwin.profiling.models.forest import Forest, Grove, grow
 from gputwin.profiling.trees import Trees
 from tests.profiling.workloads import history
 
@@ -48,10 +48,10 @@ def test_our_walk_down_the_trees_is_lightgbms() -> None:
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(500, 6))
     values = rows[:, 0] * 2 + np.sin(rows[:, 1])
-    text = grow(rows, values, np.ones(500), 0)
-    trees = Trees.of(text)
-    booster = lightgbm.Booster(model_str=text)
-    leaf_of = np.asarray(booster.predict(rows, pred_leaf=True)).astype(np.int64)
+    texts = [grow(grove, rows, values, np.ones(500), 0) for grove in (Grove(3, 0.4, 20), Grove(8, 0.6, 5))]
+    trees = Trees.of(texts)
+    boosters = [lightgbm.Booster(model_str=text) for text in texts]
+    leaf_of = np.concatenate([np.asarray(b.predict(rows, pred_leaf=True)) for b in boosters], axis=1).astype(np.int64)
     sizes = np.bincount(np.repeat(0, leaf_of.shape[1]), leaf_of.max(axis=0) + 1)
     assert trees.roots.size == leaf_of.shape[1]
     bins = rng.integers(0, BINS, 500)

@@ -12,7 +12,7 @@ from gputwin.profiling import features as features_module
 from gputwin.profiling.evaluation import evaluate as evaluate_module
 from gputwin.profiling.evaluation.evaluate import evaluate_in_time, evaluate_shuffled
 from gputwin.profiling.evaluation.splits import Split, grouped_folds, rolling_origin
-from gputwin.profiling.features import Encoding, learn_features
+from gputwin.profiling.features import Encoding, learn_features, training_rows
 from gputwin.profiling.jobs import History, Outcomes, Submitted
 from gputwin.profiling.memory import Memory
 from tests.profiling.workloads import history, tasks
@@ -41,12 +41,14 @@ def test_a_jobs_features_do_not_know_its_own_duration(planted: bool, monkeypatch
     def check() -> None:
         past = history(200)
         weights = np.ones(past.size)
-        before, rows = learn_features(past, weights, 0)
+        before = learn_features(past, weights)
+        rows = training_rows(before, past, weights, 0)
         row = 120
         longer = past.outcomes.duration.copy()
         longer[row] *= 50
         changed = History(past.jobs, Outcomes(past.outcomes.start, longer, past.outcomes.finished))
-        after, changed_rows = learn_features(changed, weights, 0)
+        after = learn_features(changed, weights)
+        changed_rows = training_rows(after, changed, weights, 0)
         # The overall mean moves, and with it all shrunk means, by as much for everyone: compare within that.
         drift = abs(after.mean - before.mean)
         assert np.all(np.abs(changed_rows[row] - rows[row]) <= drift * 1.001)
@@ -61,7 +63,7 @@ def test_features_do_not_know_what_ends_after_the_arrival(planted: bool, monkeyp
 
     def check() -> None:
         past = history(200)
-        learned, _ = learn_features(past, np.ones(past.size), 0)
+        learned = learn_features(past, np.ones(past.size))
         moment = float(np.median(past.jobs.arrival))
         early = past.jobs.take(past.jobs.arrival <= moment)
         later = learned.memory.history.with_columns(

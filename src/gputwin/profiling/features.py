@@ -99,40 +99,44 @@ class Features:
     def matrix(self, jobs: Submitted, codes: Mapping[str, Ints] | None = None) -> Floats:
         """Return one row of numbers per job; of recent outcomes it sees those from before its arrival."""
         codes = self.memory.codes(jobs) if codes is None else codes
-        columns = _plain_columns(jobs)
-        for name, encoding in self.encodings.items():
-            columns[f"{name}_mean"], columns[f"{name}_jobs"] = encoding.columns(codes[name], self.mean)
-        _add_recent(columns, self.memory, codes, jobs.arrival)
-        return _stacked(columns, self.names, jobs.size)
+        encoded = {name: encoding.columns(codes[name], self.mean) for name, encoding in self.encodings.items()}
+        return _stacked(_columns(jobs, self.memory, codes, encoded), self.names, jobs.size)
 
     def observing(self, known: History) -> Features:
         """Return features that also know how these jobs ended, each from its end on; encodings stay as trained."""
         return replace(self, memory=self.memory.observing(known))
 
 
-def learn_features(past: History, weights: Floats, seed: int) -> tuple[Features, Floats]:
-    """Return the features learned from a history, and its own rows with each job encoded from other jobs alone."""
+def learn_features(past: History, weights: Floats) -> Features:
+    """Return the features learned from a history."""
     values = np.log(past.outcomes.duration)
     mean = float(np.average(values, weights=weights))
     memory = Memory.of(past, telling_keys(past.jobs))
     codes = memory.codes(past.jobs)
-    sizes = {name: table.size for name, table in memory.tables.items()}
-    encodings = {name: Encoding.of(codes[name], sizes[name], values, weights) for name in codes}
-    part = _parts(past.jobs, seed)
-    columns = _plain_columns(past.jobs)
-    for name in codes:
-        columns[f"{name}_mean"], columns[f"{name}_jobs"] = _out_of_part(
-            codes[name], sizes[name], values, weights, part, mean
-        )
-    _add_recent(columns, memory, codes, past.jobs.arrival)
-    names = tuple(name for name, column in columns.items() if np.ptp(column) > 0)
-    return Features(names, mean, encodings, memory), _stacked(columns, names, past.size)
+    encodings = {name: Encoding.of(codes[name], memory.tables[name].size, values, weights) for name in codes}
+    columns = _columns(past.jobs, memory, codes, {n: e.columns(codes[n], mean) for n, e in encodings.items()})
+    return Features(tuple(name for name, column in columns.items() if np.ptp(column) > 0), mean, encodings, memory)
 
 
-def _parts(jobs: Submitted, seed: int) -> Ints:
+def training_rows(features: Features, past: History, weights: Floats, seed: int, draw: int = 0) -> Floats:
+    """Return the rows of the history the features were learned from, each job encoded from other jobs alone.
+
+    Which others those are is random; each `draw` takes its own.
+    """
+    values = np.log(past.outcomes.duration)
+    codes = features.memory.codes(past.jobs)
+    part = _parts(past.jobs, seed, draw)
+    encoded = {
+        name: _out_of_part(codes[name], encoding.total.size, values, weights, part, features.mean)
+        for name, encoding in features.encodings.items()
+    }
+    return _stacked(_columns(past.jobs, features.memory, codes, encoded), features.names, past.size)
+
+
+def _parts(jobs: Submitted, seed: int, draw: int) -> Ints:
     """Return the part of each row; tasks of one job are in one part."""
     job = jobs.job
-    shuffled: Ints = stream(seed, "encoding").permutation(int(job.max()) + 1)
+    shuffled: Ints = stream(seed, "encoding", draw).permutation(int(job.max()) + 1)
     return shuffled[job] % PARTS
 
 
@@ -173,11 +177,18 @@ def _plain_columns(jobs: Submitted) -> dict[str, Floats]:
     return {name: frame[name].to_numpy() for name in frame.columns}
 
 
-def _add_recent(columns: dict[str, Floats], memory: Memory, codes: Mapping[str, Ints], arrival: Floats) -> None:
+def _columns(
+    jobs: Submitted, memory: Memory, codes: Mapping[str, Ints], encoded: Mapping[str, tuple[Floats, Floats]]
+) -> dict[str, Floats]:
+    """Return all features by name: request and arrival, encodings, and recent outcomes known at arrival."""
+    columns = _plain_columns(jobs)
+    for name, pair in encoded.items():
+        columns[f"{name}_mean"], columns[f"{name}_jobs"] = pair
     for name in _RECENT_KEYS:
         if name in codes:
-            found = memory.ledgers[name].recent(codes[name], arrival)
+            found = memory.ledgers[name].recent(codes[name], jobs.arrival)
             columns[f"{name}_last"], columns[f"{name}_last3"] = found.T
+    return columns
 
 
 def _stacked(columns: Mapping[str, Floats], names: tuple[str, ...], size: int) -> Floats:

@@ -6,6 +6,7 @@ grid; a job's distribution is the mean of the leaves it falls into.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -43,11 +44,11 @@ class Trees:
     leaves: int
 
     @classmethod
-    def of(cls, text: str) -> Trees:
-        """Return the trees of a LightGBM model in its text form; only numeric splits without missing values."""
+    def of(cls, texts: Sequence[str]) -> Trees:
+        """Return the trees of LightGBM models in their text form; only numeric splits without missing values."""
         parts: dict[str, list[Any]] = {name: [] for name in _FIELDS}
         roots, nodes, leaves = [], 0, 0
-        for block in text.split("\nTree=")[1:]:
+        for block in (block for text in texts for block in text.split("\nTree=")[1:]):
             fields = dict(line.split("=", 1) for line in block.splitlines()[1:] if "=" in line)
             if int(fields["num_leaves"]) == 1:
                 roots.append(-1 - leaves)

@@ -13,7 +13,7 @@ import polars as pl
 from gputwin.core.rng import stream
 from gputwin.profiling.contributions import contributions
 from gputwin.profiling.distribution import MASS, Grid, Mass
-from gputwin.profiling.features import Features, learn_features
+from gputwin.profiling.features import Features, learn_features, training_rows
 from gputwin.profiling.jobs import Floats, History, Submitted
 from gputwin.profiling.model import MODELS, DurationModel, Lesson, ModelKind
 from gputwin.profiling.trees import enough
@@ -61,7 +61,7 @@ class Boosted(DurationModel):
 
     def explain(self, jobs: Submitted) -> pl.DataFrame:
         """Return what each feature does to the median."""
-        return contributions(self.texts[_MIDDLE], self.features, jobs)
+        return contributions([self.texts[_MIDDLE]], self.features, jobs)
 
     @cached_property
     def _boosters(self) -> Sequence[Any]:
@@ -74,7 +74,8 @@ def fit(lesson: Lesson, seed: int) -> Boosted:
     """Return the boosters grown on a lesson."""
     import lightgbm
 
-    features, rows = learn_features(lesson.past, lesson.weights, seed)
+    features = learn_features(lesson.past, lesson.weights)
+    rows = training_rows(features, lesson.past, lesson.weights, seed)
     rows, values, weights = enough(rows, np.log(lesson.past.outcomes.duration), lesson.weights)
     settings: dict[str, Any] = {
         "objective": "quantile",
