@@ -16,7 +16,7 @@ from gputwin.core.rng import stream
 from gputwin.profiling.jobs import Floats, Ints
 
 NOISE = -1
-MOST_ROWS = 12_000
+MOST_ROWS = 50_000
 """Rows clustered; of larger traces a sample, the rest assigned: HDBSCAN takes time with the square of the rows."""
 SEARCH_ROWS = 2_000
 _SHARES = (0.005, 0.01, 0.02, 0.05)
