@@ -11,7 +11,7 @@ from gputwin.profiling.jobs import Submitted
 from gputwin.profiling.model import fit
 from gputwin.profiling.models.forest import Forest, Grove, grow
 from gputwin.profiling.trees import Trees
-from tests.profiling.workloads import history
+from tests.profiling.workloads import history, lasting
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +42,26 @@ def test_the_grid_keeps_point_masses() -> None:
     mass = grid.histogram(np.log(np.full(4, 13.0)), np.ones(4))
     assert grid.cheapest(mass)[0] == pytest.approx(13.0)
     assert grid.quantiles(mass, np.array([0.1, 0.9]))[0] == pytest.approx([13.0, 13.0])
+
+
+def test_a_job_that_ran_on_has_outlived_the_short_ones() -> None:
+    """Half took 10 s, half 1,000 s: after 500 s it is one of the latter; after 3,000 s it takes at least that."""
+    duration = np.array([10.0] * 50 + [1000.0] * 50)
+    model = fit("median", lasting(duration))
+    jobs = Submitted(history(4).jobs.frame)
+    before, after = model.forecast(jobs), model.forecast(jobs, ran=np.array([0.0, 500.0, 999.0, 3000.0]))
+    assert before.mean == pytest.approx(np.full(4, 505.0), rel=1e-3)
+    assert after.mean == pytest.approx([505.0, 1000.0, 1000.0, 3000.0], rel=1e-3)
+    assert after.quantiles[0] == pytest.approx([10.0, 10.0, 1000.0])
+    assert after.quantiles[1:, 1] == pytest.approx([1000.0, 1000.0, 3000.0])
+
+
+def test_exponential_durations_have_no_memory() -> None:
+    duration = np.random.default_rng(5).exponential(1000.0, 50_000) + 1.0
+    model = fit("median", lasting(duration))
+    jobs = Submitted(history(3).jobs.frame)
+    ran = np.array([0.0, 700.0, 2000.0])
+    assert model.forecast(jobs, ran=ran).mean - ran == pytest.approx(np.full(3, 1000.0), rel=0.05)
 
 
 def test_our_walk_down_the_trees_is_lightgbms() -> None:

@@ -46,6 +46,17 @@ def test_predictions_are_positive_and_quantiles_ascend(name: str, past: History,
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_a_job_that_runs_is_not_predicted_to_have_ended(name: str, past: History, future: Submitted) -> None:
+    model = fit(name, past)
+    ran = np.linspace(0.0, 2e6, future.size)
+    seconds, quantiles, mean = model.forecast(future, ran=ran)
+    for predicted in (seconds, mean, *quantiles.T):
+        assert np.all(predicted >= ran)
+    fresh = model.forecast(future, ran=np.zeros(future.size))
+    assert fresh.quantiles == pytest.approx(model.forecast(future).quantiles)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_the_same_seed_gives_the_same_model(name: str, past: History, future: Submitted) -> None:
     assert np.array_equal(fit(name, past, seed=3).predict(future), fit(name, past, seed=3).predict(future))
 

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time, evaluate_shuffled
+from gputwin.profiling.evaluation.splits import grouped_folds
 from gputwin.profiling.jobs import History
+from gputwin.profiling.model import fit
 from gputwin.traces.dataset import Trace
 from gputwin.traces.ingest import ingest
 
@@ -49,6 +51,23 @@ def test_in_time_order_the_forest_beats_what_was_best(pai: Trace) -> None:
     assert error <= 1760
     assert near >= 0.61
     assert 0.75 <= inside <= 0.85
+
+
+def test_knowing_that_a_job_still_runs_helps(pai: Trace) -> None:
+    """Of jobs that run on after ten minutes: nearer than what was said at submit, and intervals that hold."""
+    history = History.of(pai)
+    error, given, inside, jobs = 0.0, 0.0, 0, 0
+    for split in grouped_folds(history):
+        test = split.test[history.outcomes.duration[split.test] > 600]
+        model, alive = fit("forest", split.past), history.jobs.take(test)
+        actual = history.outcomes.duration[test]
+        after = model.forecast(alive, ran=np.full(test.size, 600.0))
+        error += np.abs(np.maximum(model.predict(alive), 600.0) - actual).sum()
+        given += np.abs(after.seconds - actual).sum()
+        inside += ((actual >= after.quantiles[:, 0]) & (actual <= after.quantiles[:, 2])).sum()
+        jobs += test.size
+    assert given < error
+    assert 0.75 <= inside / jobs <= 0.85
 
 
 def test_on_thetagpu_what_is_learned_as_jobs_finish_beats_the_time_asked_for_and_the_last_two_jobs(

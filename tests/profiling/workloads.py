@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gputwin.profiling.jobs import History
+from gputwin.profiling.jobs import History, Outcomes
 from gputwin.traces.schema import TASKS, conform
 
 
@@ -40,3 +40,9 @@ def tasks(jobs: int = 400, seed: int = 0, *, noise: float = 0.2) -> pl.DataFrame
 
 def history(jobs: int = 400, seed: int = 0, *, noise: float = 0.2) -> History:
     return History.of_tasks(tasks(jobs, seed, noise=noise))
+
+
+def lasting(duration: np.ndarray) -> History:
+    """Return jobs that ran this long."""
+    jobs = history(duration.size)
+    return History(jobs.jobs, Outcomes(jobs.outcomes.start, duration, jobs.outcomes.finished))

@@ -25,6 +25,8 @@ def run(
 ) -> None:
     """Predict durations with an 80 % interval; `gputwin simulate --predict FILE.parquet` schedules by them.
 
+    A task that still runs when the trace ends is predicted given how long it has run.
+
     Examples:
 
         gputwin predict pai-profile/model new-jobs -o predictions.parquet
@@ -57,8 +59,8 @@ def run(
             table(f"Why {explain} is predicted so", ["role", "reason", "value", "effect"], rows)
         else:
             shown = frame.head(SHOWN).to_dicts()
-            columns = ["job", "role", "class", "predicted s", "10 % s", "90 % s"]
-            numbers = ("predicted_seconds", "low_seconds", "high_seconds")
+            columns = ["job", "role", "class", "ran s", "predicted s", "10 % s", "90 % s"]
+            numbers = ("ran_seconds", "predicted_seconds", "low_seconds", "high_seconds")
             table(
                 f"{frame.height:,} tasks by {saved.kind}, the first {len(shown)}",
                 columns,

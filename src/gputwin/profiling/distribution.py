@@ -20,6 +20,8 @@ MASS = np.float32
 Mass = NDArray[np.float32]
 """[job, bin]: how likely each duration is; rows sum to 1."""
 FACTOR = 2.0
+LEAST_LEFT = 1e-6
+"""Probability below which what a model says of jobs that ran so long is rounding."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,23 @@ class Grid:
         result = np.empty(len(mass))
         low, high = self._near
         _cheapest(mass, self.values, low, high, self.price, result)
+        return result
+
+    def given_ran(self, mass: Mass, ran: Floats) -> Mass:
+        """Return the distributions given that each job has run for `ran` s: what it has outlived is out.
+
+        Of the bin it is in, the part beyond `ran` is left. Where nothing is left, the job is said to be about to end.
+        """
+        first = np.minimum(np.searchsorted(self.most, ran, side="right"), BINS - 1)
+        left = np.where(np.arange(BINS) >= first[:, None], mass, MASS(0.0))
+        rows, width = np.arange(ran.size), self.most[first] - self.least[first]
+        beyond = np.divide(self.most[first] - ran, width, out=np.ones_like(ran), where=width > 0)
+        left[rows, first] *= np.clip(beyond, 0.0, 1.0)
+        total = left.sum(axis=1)
+        spent = np.flatnonzero(total < LEAST_LEFT)
+        left[spent] = 0.0
+        left[spent, first[spent]] = total[spent] = 1.0
+        result: Mass = (left / total[:, None]).astype(MASS)
         return result
 
     def quantiles(self, mass: Mass, levels: Floats) -> Floats:

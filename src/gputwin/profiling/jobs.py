@@ -51,6 +51,10 @@ SHORTEST_SECONDS = 1.0
 """s; what ran shorter counts as this long: logarithms and ratios need a floor."""
 
 
+_BEGUN = pl.coalesce("start_time", "submit_time")
+_RUNNING = pl.col("is_running") & RUNTIME.is_null()
+
+
 @dataclass(frozen=True)
 class Submitted:
     """Tasks as they are known at submit, one row each; no other column can get in."""
@@ -163,14 +167,10 @@ class History:
     @classmethod
     def of_tasks(cls, tasks: pl.DataFrame) -> History:
         """Return the tasks of a task table that have run, in order of arrival."""
-        last = tasks.select(pl.max_horizontal(pl.col("end_time").max(), (ARRIVAL + RUNTIME).max())).item()
-        begun = pl.coalesce("start_time", "submit_time")
-        running = pl.col("is_running") & RUNTIME.is_null()
-        so_far = pl.lit(last, pl.Float64) - begun
         tasks = tasks.with_columns(
-            begun.alias("_begun"),
-            pl.when(running).then(so_far).otherwise(RUNTIME).clip(SHORTEST_SECONDS).alias("_ran"),
-            (~running).alias("_finished"),
+            _BEGUN.alias("_begun"),
+            pl.when(_RUNNING).then(_so_far(tasks)).otherwise(RUNTIME).clip(SHORTEST_SECONDS).alias("_ran"),
+            (~_RUNNING).alias("_finished"),
         )
         tasks = tasks.filter(pl.col("_ran").is_finite() & pl.col("_begun").is_not_null())
         if tasks.is_empty():
@@ -195,6 +195,16 @@ class History:
         """Return what a scheduler knew at `moment`: tasks begun by then, those still running censored."""
         begun = self.outcomes.start < moment
         return History(self.jobs.take(begun), self.outcomes.take(begun).as_of(moment))
+
+
+def ran_so_far(tasks: pl.DataFrame) -> Floats:
+    """Return how long each task that still runs had run when the trace ends, s; 0 for all others."""
+    return tasks.select(pl.when(_RUNNING).then(_so_far(tasks)).fill_null(0.0).clip(0.0).alias("ran"))["ran"].to_numpy()
+
+
+def _so_far(tasks: pl.DataFrame) -> pl.Expr:
+    last = tasks.select(pl.max_horizontal(pl.col("end_time").max(), (ARRIVAL + RUNTIME).max())).item()
+    return pl.lit(last, pl.Float64) - _BEGUN
 
 
 def life_use(trace: Trace, jobs: Submitted) -> pl.DataFrame:

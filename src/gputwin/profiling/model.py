@@ -54,14 +54,19 @@ class DurationModel(ABC):
         """Return the model as it stands when it is told how further jobs end; unchanged where it learns only once."""
         return self
 
-    def forecast(self, jobs: Submitted, levels: Sequence[float] = INTERVAL) -> Forecast:
-        """Return prediction and quantiles in one go."""
+    def forecast(self, jobs: Submitted, levels: Sequence[float] = INTERVAL, ran: Floats | None = None) -> Forecast:
+        """Return prediction, quantiles and mean in one go; `ran` are the s each job has run already (0: not begun)."""
         seconds, mean, quantiles = np.empty(jobs.size), np.empty(jobs.size), np.empty((jobs.size, len(levels)))
         for rows, part in _chunks(jobs):
             mass = self.distributions(part)
+            if ran is not None:
+                mass = self.grid.given_ran(mass, ran[rows])
             seconds[rows] = self.point(part, mass)
             quantiles[rows] = self.grid.quantiles(mass, np.asarray(levels, np.float64))
             mean[rows] = mass @ self.grid.values.astype(MASS)
+        if ran is not None:
+            seconds, mean = np.maximum(seconds, ran), np.maximum(mean, ran)
+            quantiles = np.maximum(quantiles, ran[:, None])
         return Forecast(seconds, quantiles, mean)
 
     def predict(self, jobs: Submitted) -> Floats:

@@ -8,7 +8,7 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.profiling.classes.classes import OTHER
-from gputwin.profiling.jobs import Submitted
+from gputwin.profiling.jobs import Submitted, ran_so_far
 from gputwin.profiling.store import Saved
 from gputwin.traces.dataset import Trace
 
@@ -16,12 +16,16 @@ MOST_REASONS = 8
 
 
 def predict_trace(saved: Saved, trace: Trace) -> pl.DataFrame:
-    """Return each task's `predicted_seconds`, 80 % interval (`low_seconds`, `high_seconds`), `mean_seconds` and `class`."""
+    """Return each task's `predicted_seconds`, 80 % interval (`low_seconds`, `high_seconds`), `mean_seconds` and `class`.
+
+    All are of the whole duration; a task that still runs is predicted given that it has run for `ran_seconds` already.
+    """
     if trace.tasks.is_empty():
         raise UserError("the trace has no tasks, so there is nothing to predict")
     jobs = Submitted.of(trace.tasks)
     saved.check(jobs)
-    seconds, quantiles, mean = saved.model.forecast(jobs)
+    ran = ran_so_far(trace.tasks)
+    seconds, quantiles, mean = saved.model.forecast(jobs, ran=ran)
     classes = [OTHER] * jobs.size
     if saved.classes is not None:
         numbers = saved.classes.classifier.classify(jobs)
@@ -31,6 +35,7 @@ def predict_trace(saved: Saved, trace: Trace) -> pl.DataFrame:
         pl.Series("low_seconds", quantiles[:, 0]),
         pl.Series("high_seconds", quantiles[:, 2]),
         pl.Series("mean_seconds", mean),
+        pl.Series("ran_seconds", ran),
         pl.Series("class", classes, dtype=pl.String),
     )
 
