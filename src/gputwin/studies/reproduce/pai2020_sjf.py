@@ -26,7 +26,7 @@ GPUS = 6500
 JOBS = 20_000
 JOBS_PER_MINUTE = 1000.0
 PAST_JOBS = 180_000
-MODELS = ("user-median", "group-median", "signature-median", "online", "forest", "stack")
+MODELS = ("user-median", "group-median", "signature-median", "cluster", "online", "boosted", "forest", "stack")
 _POOL = 50
 """GPUs per node of the pool: shares of one GPU never straddle nodes, and a gang's instances fit anywhere."""
 
