@@ -42,7 +42,7 @@ def test_kinds_that_are_there_are_found(truth: tuple[pl.DataFrame, np.ndarray]) 
     assert found.accuracy > 0.95
     for entry in found.classes:
         medoid = frame.filter(pl.col("job_id") == entry.medoid_job)
-        low, middle, high = entry.ranges["cpu milli"]
+        low, middle, high = entry.ranges["cpu_milli"]
         assert low <= middle <= high
         assert low * 0.9 <= medoid["cpu_milli"][0] <= high * 1.1
         assert medoid["workload"][0] in entry.name

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time, evaluate_shuffled
+from gputwin.profiling.evaluation.evaluate import HIGH, LOW, Evaluation, evaluate_in_time, evaluate_shuffled
 from gputwin.profiling.evaluation.splits import grouped_folds
 from gputwin.profiling.jobs import History
 from gputwin.profiling.model import fit
@@ -28,7 +28,7 @@ def by_row(trace: Trace, history: History, found: Evaluation) -> tuple[float, fl
     frame = found.predictions
     weights = count[frame["row"].to_numpy()]
     actual, predicted = frame["actual"].to_numpy(), frame["predicted"].to_numpy()
-    inside = (actual >= frame["low"].to_numpy() * (1 - 1e-9)) & (actual <= frame["high"].to_numpy() * (1 + 1e-9))
+    inside = (actual >= frame[LOW].to_numpy() * (1 - 1e-9)) & (actual <= frame[HIGH].to_numpy() * (1 + 1e-9))
     near = np.maximum(actual / predicted, predicted / actual) <= 2
     return tuple(float(np.average(x, weights=weights)) for x in (np.abs(actual - predicted), near, inside))  # type: ignore[return-value]
 

@@ -114,9 +114,9 @@ def test_the_manifest_tells_source_seed_fingerprint_and_version(page: Page) -> N
 
 def test_sections_of_others_can_be_added(tmp_path: Path) -> None:
     extra = Section("more", "More", (Prose("Added later."),), ("How it was added.",))
-    path = write_report(tmp_path / "r.html", trace_of({"tasks": [{"job_id": "a"}]}), extra=[extra])
+    path = write_report(tmp_path / "r.html", trace_of({"tasks": [{"job_id": "a"}]}), asked=[extra])
     page = Page(path)
-    assert [a["id"] for a in page.all("section")] == ["overview", "workload", "more", "method", "manifest"]
+    assert [a["id"] for a in page.all("section")] == ["overview", "more", "workload", "method", "manifest"]
     assert "How it was added." in page.text
 
 

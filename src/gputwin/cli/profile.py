@@ -54,7 +54,7 @@ def run(
             step("writing model and report")
             written["model_directory"] = str(save(found.saved(), output / "model"))
             sections = profile_sections(found, value)
-            written["report"] = str(write_report(output / "report.html", opened, extra=sections))
+            written["report"] = str(write_report(output / "report.html", opened, asked=sections))
     data = {**found.to_json(), "worth": None if value is None else value.to_json(), **written}
 
     def render() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from gputwin.profiling.classes.classes import Classes, find_classes
@@ -44,16 +45,26 @@ class Profile:
         named = frame.with_columns(pl.Series("class", names, dtype=pl.String))
         return Evaluation(self.chosen, self.evaluation.protocol, named).by("class")
 
+    def durations_by_class(self) -> dict[str, tuple[float, float, float] | None]:
+        """Return the 10 %, 50 % and 90 % quantile of each class's finished tasks, s; None where none has finished."""
+        ran, ended = self.history.outcomes.duration, self.history.outcomes.finished
+        found: dict[str, tuple[float, float, float] | None] = {}
+        for entry in self.classes.classes:
+            members = ran[ended & (self.classes.labels == entry.number)]
+            low, middle, high = np.quantile(members, (0.1, 0.5, 0.9)) if members.size else (0.0, 0.0, 0.0)
+            found[entry.name] = (float(low), float(middle), float(high)) if members.size else None
+        return found
+
     def saved(self) -> Saved:
         """Return the model as it is saved."""
         return Saved(self.chosen, self.model, self.classes, self.fingerprint, telling_columns(self.history.jobs))
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data."""
-        found = self.classes
+        found, ran = self.classes, self.durations_by_class()
         return {
             "tasks": self.history.size,
-            "classes": [asdict(c) for c in found.classes],
+            "classes": [{**asdict(c), "duration_seconds": ran[c.name]} for c in found.classes],
             "noise_share": float((found.labels < 0).mean()),
             "rows_clustered": found.rows_clustered,
             "clustering": {**asdict(found.settings), **_trial(found)},

@@ -28,4 +28,4 @@ def save_study(study: ForecastStudy, trace: Trace, path: Path) -> None:
             inside.mkdir(parents=True)
             write_model(model, name, inside)
         section = forecast_section(study, Timeline.of(trace))
-        write_report(folder / "report.html", trace, extra=[section])
+        write_report(folder / "report.html", trace, asked=[section])

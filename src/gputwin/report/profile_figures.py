@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 from plotly import graph_objects as go
 
+from gputwin.profiling.words import in_words
 from gputwin.report.figures import ONE_COLOUR, plain
 from gputwin.report.theme import LIGHT, template
 
@@ -102,6 +103,7 @@ def importance(frame: pl.DataFrame) -> go.Figure:
     """Return mean effects as bars (`reason`, `factor`)."""
     figure = _figure(
         height=90 + 26 * max(frame.height, 1),
+        margin={"l": 240, "r": 20, "t": 28, "b": 48},
         xaxis={"title": "typical effect on the prediction, factor", "rangemode": "tozero"},
         yaxis={"type": "category", "autorange": "reversed"},
         showlegend=False,
@@ -110,7 +112,7 @@ def importance(frame: pl.DataFrame) -> go.Figure:
     figure.add_bar(
         x=[f - 1.0 for f in frame["factor"]],
         base=1.0,
-        y=[plain(str(r).replace("_", " ")) for r in frame["reason"]],
+        y=[plain(in_words(str(r))) for r in frame["reason"]],
         orientation="h",
         customdata=frame["factor"].to_list(),
         hovertemplate="%{y}: × %{customdata:.2f}<extra></extra>",

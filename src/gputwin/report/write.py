@@ -33,13 +33,14 @@ def write_report(
     generated_from: str | None = None,
     analysis: Analysis | None = None,
     compared: Comparison | None = None,
-    extra: Sequence[Section] = (),
+    asked: Sequence[Section] = (),
 ) -> Path:
     """Write the trace's report to `path`, all or nothing, and return the path.
 
     `check` is the load check against `cluster` (the trace's own nodes where none is given), `generated_from` the
     `synthetic:…` name of a trace that was read back from generated files, `analysis` the trace's where it was made
-    before, `compared` scenarios to put side by side. `extra` sections follow the report's own.
+    before, `compared` scenarios to put side by side, `asked` the sections the report is made
+    for: they follow its overview.
     The same trace gives the same bytes.
     """
     if path.suffix.lower() not in (".html", ".htm"):
@@ -53,17 +54,16 @@ def write_report(
         generated_from=generated_from,
         analysis=analysis,
     )
-    if compared is not None:
-        extra = (comparison(compared, subject.timeline), *extra)
-    page = render(subject.title, sections_of(subject, extra))
+    scenarios = () if compared is None else (comparison(compared, subject.timeline),)
+    page = render(subject.title, sections_of(subject, asked, scenarios))
     with atomic_file(path) as fresh:
         fresh.write_bytes(page)
     return path
 
 
-def sections_of(subject: Subject, extra: Sequence[Section] = ()) -> tuple[Section, ...]:
-    """Return the sections that apply to the subject, in the report's order, method notes and manifest last."""
-    body = [section for build in SECTIONS if (section := build(subject)) is not None]
+def sections_of(subject: Subject, asked: Sequence[Section] = (), last: Sequence[Section] = ()) -> tuple[Section, ...]:
+    """Return the sections that apply to the subject: overview, `asked`, the trace's own, `last`, method, manifest."""
+    own = [section for build in SECTIONS if (section := build(subject)) is not None]
     appendix = [section for build in APPENDIX if (section := build(subject)) is not None]
-    body += extra
+    body = [*own[:1], *asked, *own[1:], *last]
     return (*body, method([*body, *appendix]), *appendix)

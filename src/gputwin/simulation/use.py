@@ -72,7 +72,7 @@ def unused_over_time(jobs: pl.DataFrame, use: pl.DataFrame, time: Floats, width:
             _per_bin(start, end, run[f"{r}_{what}"].fill_null(0).to_numpy(), edges) for what in ("asked", "used")
         )
         if asked.any():
-            with np.errstate(invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore"):
                 # What is left of a difference of large sums is not an amount.
                 result[r] = np.where(asked > 1e-9 * asked.max(), 1.0 - used / asked, np.nan)
     return result

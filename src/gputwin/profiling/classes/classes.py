@@ -25,6 +25,7 @@ from gputwin.profiling.features import request_features
 from gputwin.profiling.jobs import USE_COLUMNS, Floats, Ints, Submitted, life_use
 from gputwin.profiling.keys import KeyTable
 from gputwin.profiling.trees import enough
+from gputwin.profiling.words import in_words
 from gputwin.traces.dataset import Trace
 
 NAMED = ("user", "tenant", "workload", "role", "qos")
@@ -213,7 +214,7 @@ def _describe(
         apart = np.median(scaled[members], axis=0) - middle if columns else np.zeros(0)
         order = np.argsort(-np.abs(apart))[:3]
         traits = tuple(
-            f"{'high' if apart[i] > 0 else 'low'} {plain_name(columns[i])}" for i in order if abs(apart[i]) > 0.3
+            f"{'high' if apart[i] > 0 else 'low'} {in_words(columns[i])}" for i in order if abs(apart[i]) > 0.3
         )
         kinds = (
             jobs.frame.filter(members)
@@ -236,16 +237,11 @@ def _describe(
                 int(members.sum()),
                 float(members.mean()),
                 str(jobs.frame["job_id"][int(typical[k])]),
-                {plain_name(c): (r[0], r[1], r[2]) for c, r in ranges.items()},
+                {c.removeprefix("log_"): (r[0], r[1], r[2]) for c, r in ranges.items()},
                 traits,
             )
         )
     return tuple(result)
-
-
-def plain_name(column: str) -> str:
-    """Return a feature's name as people say it."""
-    return column.removeprefix("log_").replace("_", " ")
 
 
 def _map(scaled: Floats, labels: Ints, seed: int) -> pl.DataFrame:

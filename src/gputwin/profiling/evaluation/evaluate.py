@@ -18,12 +18,15 @@ from gputwin.profiling.model import fit
 TIME_ORDER, SHUFFLED = "time-ordered", "shuffled by job"
 NOVELTIES = {REPEAT: "repeats a known job", SIGNATURE: "known user and request", USER: "known user"}
 NEW = "new to everything"
+QUANTILES = tuple(f"q{round(100 * level)}" for level in LEVELS)
+"""Columns of predicted quantiles, in the order of `LEVELS`."""
+LOW, HIGH = QUANTILES[0], QUANTILES[-1]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions of one model for jobs it had not seen, one row each: `row` in the history, `actual`, `predicted`,
-    `low`, `middle`, `high` in s, and `novelty`.
+    """Predictions of one model for jobs it had not seen, one row each: `row` in the history, `actual`, `predicted`
+    and quantiles (`QUANTILES`) in s, and `novelty`.
     """
 
     model: str
@@ -52,7 +55,7 @@ class Evaluation:
 
 
 def _score(frame: pl.DataFrame) -> Scores:
-    quantiles = frame.select("low", "middle", "high").to_numpy()
+    quantiles = frame.select(QUANTILES).to_numpy()
     return score(frame["actual"].to_numpy(), frame["predicted"].to_numpy(), quantiles)
 
 
@@ -114,9 +117,7 @@ def _frame(rows: np.ndarray, actual: Floats, seconds: Floats, quantiles: Floats,
             "row": rows,
             "actual": actual,
             "predicted": seconds,
-            "low": quantiles[:, 0],
-            "middle": quantiles[:, 1],
-            "high": quantiles[:, 2],
+            **{name: quantiles[:, k] for k, name in enumerate(QUANTILES)},
             "novelty": novelty,
         }
     )

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.analysis.words import duration
+from gputwin.profiling.classes.classes import JobClass
+from gputwin.profiling.evaluation.evaluate import QUANTILES
+from gputwin.profiling.evaluation.scores import LEVELS
 from gputwin.profiling.profile import Profile
 from gputwin.report import profile_figures as figures
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, number
 from gputwin.studies.worth.study import FIFO, ORACLE, Worth
 
 _MOST_CLASSES = 12
+_ASKED = {"CPU cores": ("cpu_milli", 1000.0), "memory GiB": ("memory_mib", 1024.0), "GPUs": ("gpu_milli", 1000.0)}
+"""Column of the table → the request it shows and how many of its units make one of the column's."""
 _NOTES = (
     "Job classes are clusters (HDBSCAN) of what tasks ask for and, where measured, what they used; start, end and duration "
     "are not among the features. Settings are searched by silhouette, share of tasks in clusters and stability.",
@@ -29,50 +35,64 @@ def profile_sections(profile: Profile, worth: Worth | None = None) -> tuple[Sect
 def _classes(profile: Profile) -> Section:
     found = profile.classes
     noise = float((found.labels < 0).mean())
-    scores = profile.by_class()
-    rows = []
-    for entry in sorted(found.classes, key=lambda c: -c.tasks)[:_MOST_CLASSES]:
-        seen = scores.get(entry.name)
-        rows.append(
-            (
-                entry.name,
-                f"{entry.tasks:,}",
-                f"{entry.share:.1%}",
-                "; ".join(entry.distinguishing) or "–",
-                entry.medoid_job,
-                "–" if seen is None else f"{seen.within_2x:.0%}",
-            )
-        )
     best = found.trials[0]
-    parts: list[Part] = [
-        Statement(
-            f"{len(found.classes)} classes hold {1 - noise:.0%} of {found.rows:,} tasks; "
-            f"a task's class is told at submit in {found.accuracy:.0%} of unseen jobs."
-        ),
-        Cards(
-            (
-                Card("Silhouette", f"{best.silhouette:.2f}", "1: far apart, 0: touching"),
-                Card("Stability", f"{best.stability:.2f}", "Rand index between samples"),
-                Card("Clustered", f"{found.rows_clustered:,}", f"of {found.rows:,} tasks; the rest assigned"),
-            )
-        ),
-    ]
+    cards = (
+        Card("Silhouette", f"{best.silhouette:.2f}", "1: far apart, 0: touching"),
+        Card("Stability", f"{best.stability:.2f}", "Rand index between samples"),
+        Card("Clustered", f"{found.rows_clustered:,}", f"of {found.rows:,} tasks; the rest assigned"),
+    )
     names = {k: found.name_of(k) for k in range(-1, len(found.classes))}
     flat = found.map.with_columns(pl.col("label").replace_strict(names, return_dtype=pl.String).alias("class"))
-    parts.append(
-        FigurePart(
-            "class-map",
-            "Tasks by what they ask for and use",
-            figures.class_map(flat, [c.name for c in found.classes]),
-            f"{flat.height:,} tasks in the plane of their two strongest directions, by class.",
-            flat.select("x", "y", "class"),
-        )
+    plane = FigurePart(
+        "class-map",
+        "Tasks by what they ask for and use",
+        figures.class_map(flat, [c.name for c in found.classes]),
+        f"{flat.height:,} tasks in the plane of their two strongest directions, by class.",
+        flat.select("x", "y", "class"),
     )
-    columns = {"class": Kind.TEXT, "tasks": Kind.NUMBER, "share": Kind.NUMBER, "what sets it apart": Kind.TEXT}
-    columns |= {"most typical job": Kind.CODE, "predicted within 2×": Kind.NUMBER}
+    said = Statement(
+        f"{len(found.classes)} classes hold {1 - noise:.0%} of {found.rows:,} tasks; "
+        f"a task's class is told at submit in {found.accuracy:.0%} of unseen jobs."
+    )
+    parts = (said, Cards(cards), plane, *_class_tables(profile))
+    return Section("classes", "Job classes", parts, _NOTES[:1])
+
+
+def _class_tables(profile: Profile) -> tuple[TablePart, TablePart]:
+    """Return how the largest classes ran and how well that was told, and what they are."""
+    found = profile.classes
+    largest = sorted(found.classes, key=lambda c: -c.tasks)[:_MOST_CLASSES]
+    scores, ran = profile.by_class(), profile.durations_by_class()
+    ran_rows, kind_rows = [], []
+    for entry in largest:
+        seen = scores.get(entry.name)
+        told = ("–", "–") if seen is None else (f"{seen.within_2x:.0%}", f"{seen.coverage:.0%}")
+        times = (duration(seconds) for seconds in ran[entry.name] or (None, None, None))
+        ran_rows.append((entry.name, f"{entry.tasks:,}", f"{entry.share:.1%}", *times, *told))
+        apart = "; ".join(entry.distinguishing) or "–"
+        kind_rows.append((entry.name, apart, *(_range(entry, column) for column in _ASKED), entry.medoid_job))
     note = "" if len(found.classes) <= _MOST_CLASSES else f"The largest {_MOST_CLASSES} of {len(found.classes)}."
-    parts.append(TablePart("Job classes", columns, tuple(rows), note))
-    return Section("classes", "Job classes", tuple(parts), _NOTES[:1])
+    numbers = ("tasks", "share", "ran: 10 %", "median", "90 %", "predicted within 2×", "80 % interval holds")
+    columns = {"class": Kind.TEXT} | dict.fromkeys(numbers, Kind.NUMBER)
+    kinds = {"class": Kind.TEXT, "what sets it apart": Kind.TEXT} | dict.fromkeys(_ASKED, Kind.NUMBER)
+    return (
+        TablePart("How job classes ran", columns, tuple(ran_rows), note),
+        TablePart(
+            "What job classes are",
+            {**kinds, "most typical job": Kind.CODE},
+            tuple(kind_rows),
+            "Amounts asked for by an instance: 10 % to 90 % of the class.",
+        ),
+    )
+
+
+def _range(entry: JobClass, column: str) -> str:
+    """Return from what to what the middle 80 % of a class asks for."""
+    name, unit = _ASKED[column]
+    if name not in entry.ranges:
+        return "–"
+    low, _, high = (number(round(value / unit, 2)) for value in entry.ranges[name])
+    return low if low == high else f"{low} – {high}"
 
 
 def _durations(profile: Profile) -> Section:
@@ -138,8 +158,8 @@ def _durations(profile: Profile) -> Section:
 def _calibration(profile: Profile) -> pl.DataFrame:
     """Return the share of tested jobs at or below each tested quantile of the chosen model."""
     frame = profile.evaluation.predictions
-    below = [float((frame["actual"] <= frame[c] * (1 + 1e-9)).to_numpy().mean()) for c in ("low", "middle", "high")]
-    return pl.DataFrame({"level": [0.1, 0.5, 0.9], "observed": below})
+    below = [float((frame["actual"] <= frame[c] * (1 + 1e-9)).to_numpy().mean()) for c in QUANTILES]
+    return pl.DataFrame({"level": LEVELS, "observed": below})
 
 
 def _worth(worth: Worth) -> Section:
