@@ -1,25 +1,21 @@
 """What a full analysis costs, beside a bare scan of the same Parquet files with the group-bys it cannot do without.
 
-    python benchmarks/analysis.py   # the published PAI size: 1.06 million jobs, 7.5 million instances, two minutes
+    python -m benchmarks.analysis   # the published PAI size: 1.06 million jobs, 7.5 million instances, two minutes
 
 The bare side reads the columns that analyses read and groups them once by each key: tasks by every dimension (count,
 mean, median and 95th percentile of wait and runtime), instances by machine, usage by task and by machine. Each side runs
-in a process of its own on one thread; CPU time is that process's user and system time. Fails if the ratio or the peak
-memory is out of bounds.
+on one thread. Fails if the ratio or the peak memory is out of bounds.
 """
 
 from __future__ import annotations
 
 import argparse
-import os
-import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import dataclass
 from pathlib import Path
 
-PUBLISHED_JOBS = 1_060_000
+from benchmarks.apart import ONE_THREAD, PUBLISHED_JOBS, is_within, run_apart
+
 MOST_TIMES_BARE = 4.0
 MOST_PEAK_MIB = 8 * 1024
 TASK_KEYS = (
@@ -33,15 +29,6 @@ TASK_KEYS = (
     "gpu_milli",
     "group",
 )
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a process took."""
-
-    cpu_seconds: float
-    wall_seconds: float
-    peak_mib: float
 
 
 def generate_trace(folder: Path, jobs: int) -> None:
@@ -97,29 +84,15 @@ def analyze_all(folder: Path) -> None:
     analyze(Trace.open(folder))
 
 
-def run_apart(step: str, *arguments: Path | int) -> Cost:
-    """Return what one step of this file costs in a process of its own, on one thread."""
-    started = time.perf_counter()
-    environment = os.environ | {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, "--step", step, *map(str, arguments)]
-    process = subprocess.Popen(command, env=environment)
-    _, status, used = os.wait4(process.pid, 0)
-    if status:
-        sys.exit(f"{step} failed")
-    return Cost(used.ru_utime + used.ru_stime, time.perf_counter() - started, used.ru_maxrss / 1024)
-
-
 def compare(folder: Path) -> bool:
     """Print both costs and return whether the analysis is within its bounds."""
     size = sum(f.stat().st_size for f in folder.glob("*.parquet"))
     print(f"{size / 1e9:.2f} GB of Parquet\n")
-    bare, full = run_apart("bare", folder), run_apart("analyze", folder)
-    print(f"{'':22}{'CPU s':>10}{'wall s':>10}{'peak MiB':>10}")
-    for name, cost in (("bare scan, group-bys", bare), ("analyze", full)):
-        print(f"{name:22}{cost.cpu_seconds:10.1f}{cost.wall_seconds:10.1f}{cost.peak_mib:10.0f}")
-    ratio = full.cpu_seconds / bare.cpu_seconds
-    print(f"\nCPU ratio {ratio:.2f} (at most {MOST_TIMES_BARE:g}), peak at most {MOST_PEAK_MIB} MiB")
-    return ratio <= MOST_TIMES_BARE and full.peak_mib <= MOST_PEAK_MIB
+    costs = {
+        "bare scan, group-bys": run_apart("benchmarks.analysis", "bare", folder, environment=ONE_THREAD),
+        "analyze": run_apart("benchmarks.analysis", "analyze", folder, environment=ONE_THREAD),
+    }
+    return is_within(costs, MOST_TIMES_BARE, MOST_PEAK_MIB)
 
 
 def main() -> None:
@@ -140,7 +113,7 @@ def main() -> None:
     if options.trace:
         sys.exit(not compare(options.trace))
     with tempfile.TemporaryDirectory(prefix="gputwin-analysis-") as scratch:
-        run_apart("generate", Path(scratch) / "trace", round(PUBLISHED_JOBS * options.scale))
+        run_apart("benchmarks.analysis", "generate", Path(scratch) / "trace", round(PUBLISHED_JOBS * options.scale))
         sys.exit(not compare(Path(scratch) / "trace"))
 
 

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress
+from gputwin.cli.options import TraceArgument
 
 
 def run(
-    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")],
+    trace: TraceArgument,
     output: Annotated[
         Path | None,
         typer.Option("-o", "--output", metavar="DIR", help="Directory for all tables (Parquet, CSV) and a report."),

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from gputwin.cli.console import Format, Json, Quiet, emit, progress
+from gputwin.cli.options import ClusterOption, TraceArgument
 from gputwin.cli.show import check_json, show_check
 
 
 def run(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw file.")],
-    cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", help="YAML spec, node file, or a built-in; the trace's own nodes when not given."),
-    ] = None,
+    trace: TraceArgument,
+    cluster: ClusterOption = None,
     format: Format = None,
     json: Json = False,
     quiet: Quiet = False,
@@ -28,13 +22,13 @@ def run(
 
         gputwin check dlrm --cluster homogeneous:200x8
     """
-    from gputwin.simulation.cluster import Cluster, open_cluster
+    from gputwin.simulation.cluster import cluster_for
     from gputwin.simulation.load import check_load
     from gputwin.traces.locate import open_trace
 
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
-        target = open_cluster(cluster) if cluster else Cluster.from_nodes(trace, opened.nodes)
+        target = cluster_for(opened, cluster)
         step("comparing load with capacity")
         result = check_load(opened, target)
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-import typer
-
 from gputwin.cli.console import Format, Json, Quiet, emit, progress
+from gputwin.cli.options import TraceArgument
 from gputwin.cli.show import show_description
 
 
 def run(
-    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")],
+    trace: TraceArgument,
     format: Format = None,
     json: Json = False,
     quiet: Quiet = False,

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.options import TraceArgument
 
 if TYPE_CHECKING:
     from gputwin.forecasting.study import ForecastStudy
 
 
 def run(
-    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")],
+    trace: TraceArgument,
     target: Annotated[
         str, typer.Option("--target", help="arrivals, in-force, requests, or metric (with --metric).")
     ] = "arrivals",

@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
 if TYPE_CHECKING:
     from gputwin.optimization.capacity.plan import Plan
 
 
 def run(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw file.")],
+    trace: TraceArgument,
     target: Annotated[str, typer.Option("--target", help="What to achieve: p95_wait=600, mean_wait=5m, p99_jct=2h, …")],
-    cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", help="YAML spec, node file, or a built-in; the trace's own nodes when not given."),
-    ] = None,
+    cluster: ClusterOption = None,
     growth: Annotated[float, typer.Option("--growth", help="Demand as a multiple of the trace's.")] = 1.0,
     by: Annotated[
         str | None, typer.Option("--by", help="gpu_model: then take away nodes of each GPU model in turn.")
@@ -27,12 +25,10 @@ def run(
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Also other rules and faster GPUs at the answer: one simulation each.")
     ] = False,
-    order: Annotated[str, typer.Option("--order", help="Who goes next; NAME or NAME:parameter=value.")] = "fifo",
-    placement: Annotated[str, typer.Option("--placement", help="Where it goes.")] = "first-fit",
-    backfill: Annotated[str, typer.Option("--backfill", help="Who may overtake.")] = "greedy",
-    policies: Annotated[
-        list[Path] | None, typer.Option("--policies", help="Python file with policies of your own; repeatable.")
-    ] = None,
+    order: Order = "fifo",
+    placement: Placement = "first-fit",
+    backfill: Backfill = "greedy",
+    policies: Policies = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the plan and a report.")
     ] = None,
@@ -53,22 +49,16 @@ def run(
     from gputwin.optimization.capacity.plan import plan
     from gputwin.optimization.capacity.target import parse_target
     from gputwin.report.capacity import write_plan_report
-    from gputwin.simulation.cluster import Cluster, open_cluster
-    from gputwin.simulation.policy import load_policies, parse_policy
-    from gputwin.simulation.simulate import Scheduler
+    from gputwin.simulation.cluster import cluster_for
     from gputwin.traces.locate import open_trace
 
     wanted = parse_target(target)
     if by not in (None, "gpu_model"):
         raise UserError(f"--by {by}: capacity can be planned by gpu_model")
-    for path in policies or ():
-        load_policies(path)
-    order_name, order_parameters = parse_policy(order)
-    placement_name, placement_parameters = parse_policy(placement)
-    rules = Scheduler(order_name, backfill, placement_name, order_parameters, placement_parameters)
+    rules = scheduler(order, backfill, placement, policies)
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
-        base = open_cluster(cluster) if cluster else Cluster.from_nodes(trace, opened.nodes)
+        base = cluster_for(opened, cluster)
         result = plan(
             opened,
             base,

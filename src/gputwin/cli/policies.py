@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Annotated, Any
-
-import typer
+from typing import Any
 
 from gputwin.cli.console import Json, Quiet, emit, table
+from gputwin.cli.options import Policies
 
 
 def run(
-    policies: Annotated[
-        list[Path] | None, typer.Option("--policies", help="Python file with policies of your own; repeatable.")
-    ] = None,
+    policies: Policies = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:

@@ -8,13 +8,14 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, emit, progress, say, table
+from gputwin.cli.options import TraceArgument
 
 SHOWN = 20
 
 
 def run(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder of a saved model.")],
-    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")],
+    trace: TraceArgument,
     explain: Annotated[str | None, typer.Option("--explain", help="Say why, for this job.")] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="FILE.parquet", help="File to write predictions to.")

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.options import TraceArgument
 
 
 def run(
-    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")],
+    trace: TraceArgument,
     model: Annotated[
         list[str] | None, typer.Option("--model", help="Only test these duration models; repeatable.")
     ] = None,

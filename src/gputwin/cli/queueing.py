@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
 if TYPE_CHECKING:
     from gputwin.studies.validation.theory import Figures
@@ -15,14 +16,12 @@ if TYPE_CHECKING:
 
 
 def run(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw file.")],
-    cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", help="YAML spec, node file, or a built-in; the trace's own nodes when not given."),
-    ] = None,
-    order: Annotated[str, typer.Option("--order", help="Who goes next; NAME or NAME:parameter=value.")] = "fifo",
-    placement: Annotated[str, typer.Option("--placement", help="Where it goes.")] = "first-fit",
-    backfill: Annotated[str, typer.Option("--backfill", help="Who may overtake.")] = "greedy",
+    trace: TraceArgument,
+    cluster: ClusterOption = None,
+    order: Order = "fifo",
+    placement: Placement = "first-fit",
+    backfill: Backfill = "greedy",
+    policies: Policies = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the tables and a report.")
     ] = None,
@@ -40,18 +39,14 @@ def run(
         gputwin queueing thetagpu_jobs.csv.gz --cluster homogeneous:24x8 -o theta-queueing
     """
     from gputwin.report.queueing import write_queueing_report
-    from gputwin.simulation.cluster import Cluster, open_cluster
-    from gputwin.simulation.policy import parse_policy
-    from gputwin.simulation.simulate import Scheduler
+    from gputwin.simulation.cluster import cluster_for
     from gputwin.studies.validation.threeway import compare
     from gputwin.traces.locate import open_trace
 
-    order_name, order_parameters = parse_policy(order)
-    placement_name, placement_parameters = parse_policy(placement)
-    rules = Scheduler(order_name, backfill, placement_name, order_parameters, placement_parameters)
+    rules = scheduler(order, backfill, placement, policies)
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
-        target = open_cluster(cluster) if cluster else Cluster.from_nodes(trace, opened.nodes)
+        target = cluster_for(opened, cluster)
         result = compare(opened, target, rules, seed=seed, progress=step)
         if output is not None:
             step("writing the report")

@@ -8,10 +8,11 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, emit, progress, say
+from gputwin.cli.options import TraceArgument
 
 
 def run(
-    trace: Annotated[list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")],
+    trace: TraceArgument,
     output: Annotated[Path, typer.Option("-o", "--output", metavar="FILE.html", help="File to write the report to.")],
     cluster: Annotated[
         str | None,

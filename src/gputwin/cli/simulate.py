@@ -8,26 +8,22 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table
+from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
 
 def run(
-    trace: Annotated[str, typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw file.")],
-    cluster: Annotated[
-        str | None,
-        typer.Option("--cluster", help="YAML spec, node file, or a built-in; the trace's own nodes when not given."),
-    ] = None,
-    order: Annotated[str, typer.Option("--order", help="Who goes next; NAME or NAME:parameter=value.")] = "fifo",
-    placement: Annotated[str, typer.Option("--placement", help="Where it goes.")] = "first-fit",
-    backfill: Annotated[str, typer.Option("--backfill", help="Who may overtake.")] = "strict",
+    trace: TraceArgument,
+    cluster: ClusterOption = None,
+    order: Order = "fifo",
+    placement: Placement = "first-fit",
+    backfill: Backfill = "strict",
     share: Annotated[
         str, typer.Option("--share", help="GPU shares: fraction, or exclusive (rounded up).")
     ] = "fraction",
     predict: Annotated[
         str, typer.Option("--predict", help="Durations believed: oracle, requested, or a Parquet file of `predict`.")
     ] = "oracle",
-    policies: Annotated[
-        list[Path] | None, typer.Option("--policies", help="Python file with policies of your own; repeatable.")
-    ] = None,
+    policies: Policies = None,
     resolution: Annotated[str | None, typer.Option("--resolution", help="Step of the series, as in 5m.")] = None,
     sla: Annotated[str | None, typer.Option("--sla", help="Count jobs that wait longer, as in 10m.")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Directory to save the run in.")] = None,
@@ -47,15 +43,11 @@ def run(
         gputwin simulate trace --placement mine --policies my_policy.py
     """
     from gputwin.core.units import parse_duration
-    from gputwin.simulation.policy import load_policies, parse_policy
     from gputwin.simulation.scenario import simulate
     from gputwin.simulation.workload import read_predictions
     from gputwin.traces.locate import open_trace
 
-    for path in policies or ():
-        load_policies(path)
-    order_name, order_parameters = parse_policy(order)
-    placement_name, placement_parameters = parse_policy(placement)
+    rules = scheduler(order, backfill, placement, policies)
     announce_compilation(quiet)
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
@@ -63,14 +55,14 @@ def run(
         result = simulate(
             opened,
             cluster,
-            order=order_name,
-            backfill=backfill,
-            placement=placement_name,
+            order=rules.order,
+            backfill=rules.backfill,
+            placement=rules.placement,
             share=share,
             predict=read_predictions(Path(predict)) if predict.endswith(".parquet") else predict,
             seed=seed,
-            order_parameters=order_parameters,
-            placement_parameters=placement_parameters,
+            order_parameters=rules.order_parameters,
+            placement_parameters=rules.placement_parameters,
             bin_seconds=None if resolution is None else parse_duration(resolution),
             sla_wait_seconds=None if sla is None else parse_duration(sla),
         )

@@ -147,20 +147,25 @@ def concentration(frame: pl.DataFrame, who: str) -> go.Figure:
 
 def gpus_by_model(frame: pl.DataFrame) -> go.Figure:
     """Return the number of GPUs of each model as horizontal bars (`aggregates.gpus_by_model`)."""
+    return bars(frame["model"], frame["gpus"], "GPUs", "%{y}: %{x:,} GPUs")
+
+
+def bars(names: pl.Series, amounts: pl.Series, axis: str, hover: str) -> go.Figure:
+    """Return amounts as horizontal bars with their numbers, the first on top."""
     figure = blank(
-        height=90 + 32 * frame.height,
-        xaxis={"title": "GPUs", "rangemode": "tozero"},
+        height=90 + 32 * max(names.len(), 1),
+        xaxis={"title": axis, "rangemode": "tozero"},
         yaxis={"type": "category", "autorange": "reversed"},
         bargap=0.35,
     )
     figure.add_bar(
-        x=frame["gpus"].to_list(),
-        y=[plain(model) for model in frame["model"]],
+        x=amounts.to_list(),
+        y=[plain(name) for name in names],
         orientation="h",
-        text=[f"{gpus:,}" for gpus in frame["gpus"]],
+        text=[f"{amount:,.0f}" for amount in amounts],
         textposition="outside",
         cliponaxis=False,
-        hovertemplate="%{y}: %{x:,} GPUs<extra></extra>",
+        hovertemplate=f"{hover}<extra></extra>",
     )
     return figure
 

@@ -9,28 +9,15 @@ import polars as pl
 from plotly import graph_objects as go
 
 from gputwin.profiling.words import in_words
-from gputwin.report.figures import ONE_COLOUR, plain
-from gputwin.report.theme import LIGHT, template
+from gputwin.report.figures import DASHES, ONE_COLOUR, bars, blank, plain
 
 _MOST_SHOWN = 8
 _FACTORS = np.exp(np.linspace(0.0, np.log(20.0), 80))
 
 
-def _figure(**layout: object) -> go.Figure:
-    return go.Figure(
-        layout={
-            "template": template(LIGHT),
-            "height": 340,
-            "margin": {"l": 60, "r": 20, "t": 28, "b": 48},
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"},
-            **layout,
-        }
-    )
-
-
 def class_map(frame: pl.DataFrame, names: Sequence[str]) -> go.Figure:
     """Return tasks as points (`x`, `y`, `class`), the largest classes each on their own."""
-    figure = _figure(height=460, xaxis={"title": "first direction"}, yaxis={"title": "second direction"})
+    figure = blank(height=460, xaxis={"title": "first direction"}, yaxis={"title": "second direction"})
     sizes = frame["class"].value_counts(sort=True)["class"].to_list()
     shown = [name for name in sizes if name in names][:_MOST_SHOWN]
     rest = frame.filter(~pl.col("class").is_in(shown))
@@ -44,7 +31,7 @@ def class_map(frame: pl.DataFrame, names: Sequence[str]) -> go.Figure:
                 marker={"size": 5, "opacity": 0.25 if name == "all others" else 0.75},
                 hovertemplate=plain(name) + "<extra></extra>",
             )
-    figure.update_layout(legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
+    figure.update_layout(showlegend=True, legend={"orientation": "v", "x": 1.02, "y": 1, "yanchor": "top"})
     return figure
 
 
@@ -61,7 +48,7 @@ def error_curves(frame: pl.DataFrame) -> pl.DataFrame:
 
 def error_cdf(frame: pl.DataFrame) -> go.Figure:
     """Return the curves of `error_curves`."""
-    figure = _figure(
+    figure = blank(
         xaxis={"title": "off by at most this factor", "type": "log", "tickvals": [1, 1.25, 2, 5, 10, 20]},
         yaxis={"title": "share of jobs", "tickformat": ".0%", "range": [0, 1]},
     )
@@ -72,21 +59,22 @@ def error_cdf(frame: pl.DataFrame) -> go.Figure:
             y=part["share"].to_list(),
             name=plain(name),
             mode="lines",
-            line={"width": 2, "dash": ("solid", "dash", "dot", "dashdot")[i % 4]},
+            line={"width": 2, "dash": DASHES[i % len(DASHES)]},
             hovertemplate="%{y:.1%} within × %{x:.2f}",
         )
     figure.add_vline(x=2)
-    figure.update_layout(legend={"orientation": "v", "x": 0.99, "xanchor": "right", "y": 0.02, "yanchor": "bottom"})
+    figure.update_layout(
+        showlegend=True, legend={"orientation": "v", "x": 0.99, "xanchor": "right", "y": 0.02, "yanchor": "bottom"}
+    )
     return figure
 
 
 def calibration(frame: pl.DataFrame) -> go.Figure:
     """Return observed shares against promised levels (`level`, `observed`)."""
-    figure = _figure(
+    figure = blank(
         xaxis={"title": "promised", "tickformat": ".0%", "range": [0, 1]},
         yaxis={"title": "observed", "tickformat": ".0%", "range": [0, 1]},
         colorway=ONE_COLOUR,
-        showlegend=False,
     )
     figure.add_shape(type="line", x0=0, y0=0, x1=1, y1=1)
     figure.add_scatter(
@@ -101,12 +89,11 @@ def calibration(frame: pl.DataFrame) -> go.Figure:
 
 def importance(frame: pl.DataFrame) -> go.Figure:
     """Return mean effects as bars (`reason`, `factor`)."""
-    figure = _figure(
+    figure = blank(
         height=90 + 26 * max(frame.height, 1),
         margin={"l": 240, "r": 20, "t": 28, "b": 48},
         xaxis={"title": "typical effect on the prediction, factor", "rangemode": "tozero"},
         yaxis={"type": "category", "autorange": "reversed"},
-        showlegend=False,
         colorway=ONE_COLOUR,
     )
     figure.add_bar(
@@ -123,20 +110,4 @@ def importance(frame: pl.DataFrame) -> go.Figure:
 
 def waits(frame: pl.DataFrame) -> go.Figure:
     """Return mean waits as bars (`rule`, `mean_wait_seconds`)."""
-    figure = _figure(
-        height=90 + 28 * max(frame.height, 1),
-        xaxis={"title": "mean wait, s", "rangemode": "tozero"},
-        yaxis={"type": "category", "autorange": "reversed"},
-        showlegend=False,
-        colorway=ONE_COLOUR,
-    )
-    figure.add_bar(
-        x=frame["mean_wait_seconds"].to_list(),
-        y=[plain(r) for r in frame["rule"]],
-        orientation="h",
-        text=[f"{w:,.0f}" for w in frame["mean_wait_seconds"]],
-        textposition="outside",
-        cliponaxis=False,
-        hovertemplate="%{y}: %{x:,.1f} s<extra></extra>",
-    )
-    return figure
+    return bars(frame["rule"], frame["mean_wait_seconds"], "mean wait, s", "%{y}: %{x:,.1f} s")

@@ -12,6 +12,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.core.units import MIB_PER_GIB
+from gputwin.traces.dataset import Trace
 from gputwin.traces.schema import NODES, conform
 
 # More is a typing mistake, and would only be found out when memory runs out.
@@ -236,6 +237,11 @@ def open_cluster(name: str) -> Cluster:
     from gputwin.traces.locate import open_trace
 
     return Cluster.from_nodes(path.name, open_trace(name).nodes)
+
+
+def cluster_for(trace: Trace, name: str | None) -> Cluster:
+    """Return the cluster called `name`, or the trace's own nodes where none is named."""
+    return Cluster.from_nodes(trace.meta.source, trace.nodes) if name is None else open_cluster(name)
 
 
 def _from_yaml(path: Path) -> Cluster:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from gputwin.simulation.cluster import Cluster, open_cluster
+from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.simulate import Scheduler, cluster_models, run
 from gputwin.simulation.use import use_of
@@ -37,13 +37,10 @@ def simulate(
     'requested', or a frame of predictions (`workload_of`).
     """
     opened = open_trace(trace) if isinstance(trace, str) else trace
-    if cluster is None:
-        cluster = Cluster.from_nodes(opened.meta.source, opened.nodes)
-    elif isinstance(cluster, str):
-        cluster = open_cluster(cluster)
-    workload = workload_of(opened, cluster_models(cluster), share=share, predict=predict)
+    target = cluster if isinstance(cluster, Cluster) else cluster_for(opened, cluster)
+    workload = workload_of(opened, cluster_models(target), share=share, predict=predict)
     scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {})
-    outcome = run(workload, cluster, scheduler, seed=seed, bin_seconds=bin_seconds)
+    outcome = run(workload, target, scheduler, seed=seed, bin_seconds=bin_seconds)
     result = result_of(
         outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
     )

@@ -8,13 +8,14 @@ asks for. Groups where nothing happened lately are taken to stay as they are.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gputwin.forecasting.calendar import calendar
-from gputwin.forecasting.models._model import MODELS, Model, Spec, floor_of, interpolated
+from gputwin.forecasting.models._boosters import FEW_BINS, REPRODUCIBLE, BoosterModel
+from gputwin.forecasting.models._model import MODELS, Spec, floor_of, interpolated
 from gputwin.forecasting.series import DemandSeries, Floats, Integers, Replicas
 
 _WINDOWS_SECONDS = (0.0, 900.0, 1800.0, 3600.0, 10_800.0, 43_200.0, 86_400.0)
@@ -22,7 +23,7 @@ _USUAL_SECONDS = (10_800.0, 86_400.0)
 _CHUNK = 200_000
 
 
-class Rollout(Model):
+class Rollout(BoosterModel):
     """Replica counts per application. Rows are the groups with any event in the last half day, at most `rows`."""
 
     shortest = 200
@@ -40,7 +41,7 @@ class Rollout(Model):
         import lightgbm
 
         table = ReplicaTable(series)
-        self.boosters_: dict[str, Any] = {}
+        self.boosters_ = {}
         self.floor_ = floor_of(series)
         for lead in leads:
             at, group = table.active(np.arange(len(series) // 20, len(series) - lead + 1, dtype=np.int64))
@@ -57,7 +58,7 @@ class Rollout(Model):
                     continue
                 matrix = table.features(at[chosen], group[chosen])
                 share = weight[group[chosen]]
-                data = lightgbm.Dataset(matrix, change[chosen], weight=share / share.mean(), params={"max_bin": 63})
+                data = lightgbm.Dataset(matrix, change[chosen], weight=share / share.mean(), params={**FEW_BINS})
                 self.boosters_[f"{lead}/{kind}"] = lightgbm.train(self._settings(), data, self.rounds)
 
     def _settings(self) -> dict[str, Any]:
@@ -72,12 +73,9 @@ class Rollout(Model):
             "feature_fraction": 0.5,
             "bagging_fraction": 0.5,
             "bagging_freq": 1,
-            "max_bin": 63,
             "seed": self.seed,
-            "num_threads": 1,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbose": -1,
+            **FEW_BINS,
+            **REPRODUCIBLE,
         }
 
     def predict_at(self, series: DemandSeries, origins: Integers, leads: Sequence[int]) -> Floats:
@@ -101,18 +99,6 @@ class Rollout(Model):
                         moved = change * table.replicas.requests[group[part], j]
                         result[:, i, j] += np.bincount(row[part], moved, minlength=len(origins))
         return np.maximum(interpolated(result, self.leads_, leads), self.floor_)
-
-    def state(self) -> dict[str, Any]:
-        """Return what was learned; trees in LightGBM's own text format."""
-        return {**super().state(), "boosters_": {k: b.model_to_string() for k, b in self.boosters_.items()}}
-
-    def restore(self, state: Mapping[str, Any], series: DemandSeries) -> Rollout:
-        """Take over a saved state."""
-        import lightgbm
-
-        super().restore(state, series)
-        self.boosters_ = {k: lightgbm.Booster(model_str=text) for k, text in state["boosters_"].items()}
-        return self
 
 
 class ReplicaTable:

@@ -6,17 +6,18 @@ approach to the Kaggle load forecasting competition", 2014. Between the leads th
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from gputwin.forecasting.features import Features, features
-from gputwin.forecasting.models._model import MODELS, Model, Spec, floor_of, interpolated
+from gputwin.forecasting.models._boosters import FEW_BINS, REPRODUCIBLE, BoosterModel
+from gputwin.forecasting.models._model import MODELS, Spec, floor_of, interpolated
 from gputwin.forecasting.series import DemandSeries, Floats, Integers
 
 
-class Trees(Model):
+class Trees(BoosterModel):
     """LightGBM. `relative`: learn the change from the last value, else the level itself.
 
     `objective` is one of LightGBM's: l2, l1, huber, tweedie, quantile (with `alpha`).
@@ -50,7 +51,7 @@ class Trees(Model):
 
     def _learn(self, series: DemandSeries, leads: Sequence[int]) -> None:
         self.scale_ = np.ones((len(leads), len(series.names)))
-        self.boosters_: dict[str, Any] = {}
+        self.boosters_ = {}
         self.floor_ = floor_of(series)
         for i, lead in enumerate(leads):
             for j in range(len(series.names)):
@@ -68,9 +69,7 @@ class Trees(Model):
             self.scale_[row, column] = spread
         else:
             self.scale_[row, column] = float(target[usable].mean()) or 1.0
-        data = lightgbm.Dataset(
-            made.matrix[usable], target[usable] / self.scale_[row, column], params={"max_bin": 63, "verbose": -1}
-        )
+        data = lightgbm.Dataset(made.matrix[usable], target[usable] / self.scale_[row, column], params={**FEW_BINS})
         self.boosters_[f"{lead}/{column}"] = lightgbm.train(self._settings(int(usable.sum())), data, self.rounds)
 
     def _target(self, series: DemandSeries, made: Features, lead: int, column: int) -> tuple[Floats, Any]:
@@ -97,12 +96,9 @@ class Trees(Model):
             "feature_fraction": 0.5,
             "bagging_fraction": 0.7,
             "bagging_freq": 1,
-            "max_bin": 63,
             "seed": self.seed,
-            "num_threads": 1,
-            "deterministic": True,
-            "force_row_wise": True,
-            "verbose": -1,
+            **FEW_BINS,
+            **REPRODUCIBLE,
         }
 
     def predict_at(self, series: DemandSeries, origins: Integers, leads: Sequence[int]) -> Floats:
@@ -118,18 +114,6 @@ class Trees(Model):
                 change = booster.predict(made.matrix[origins]) * self.scale_[i, j]
                 result[:, i, j] = made.last[origins] + change if self.relative else change
         return np.maximum(interpolated(result, self.leads_, leads), self.floor_)
-
-    def state(self) -> dict[str, Any]:
-        """Return what was learned; trees in LightGBM's own text format."""
-        return {**super().state(), "boosters_": {k: b.model_to_string() for k, b in self.boosters_.items()}}
-
-    def restore(self, state: Mapping[str, Any], series: DemandSeries) -> Trees:
-        """Take over a saved state."""
-        import lightgbm
-
-        super().restore(state, series)
-        self.boosters_ = {k: lightgbm.Booster(model_str=text) for k, text in state["boosters_"].items()}
-        return self
 
 
 def _counts(series: DemandSeries) -> bool:
