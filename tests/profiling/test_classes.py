@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import polars as pl
 import pytest
@@ -12,6 +14,7 @@ from gputwin.profiling.classes.classes import find_classes, profile_rows
 from gputwin.profiling.classes.clustering import Scaling, stratified
 from gputwin.profiling.jobs import History
 from gputwin.traces.dataset import Trace, TraceMeta
+from gputwin.traces.ingest import ingest
 from tests.profiling.workloads import tasks
 
 
@@ -46,6 +49,14 @@ def test_kinds_that_are_there_are_found(truth: tuple[pl.DataFrame, np.ndarray]) 
         assert low <= middle <= high
         assert low * 0.9 <= medoid["cpu_milli"][0] <= high * 1.1
         assert medoid["workload"][0] in entry.name
+
+
+def test_classes_that_the_request_tells_are_recognised_from_it(real_data: Path) -> None:
+    """ThetaGPU measures no use, so a class is where the request lies, which is known at submit."""
+    trace = ingest(sorted((real_data / "thetagpu").glob("*.gz")))
+    found = find_classes(trace, History.of(trace).jobs)
+    assert len(found.classes) > 10
+    assert found.accuracy > 0.99
 
 
 def test_durations_do_not_enter(truth: tuple[pl.DataFrame, np.ndarray]) -> None:

@@ -182,6 +182,8 @@ def learn_classifier(jobs: Submitted, labels: Ints, seed: int) -> Classifier:
         "num_leaves": 15,
         "min_data_in_leaf": 5,
         "learning_rate": 0.15,
+        # Without it, steps towards classes that are told apart exactly grow without bound, and the others are lost.
+        "lambda_l2": 1.0,
         "deterministic": True,
         "force_col_wise": True,
         "num_threads": 1,
