@@ -61,8 +61,8 @@ def run(
     def render() -> None:
         classes = found.classes
         table(
-            f"Job classes: {len(classes.classes)} of {classes.rows_clustered:,} of {classes.rows:,} tasks clustered, "
-            f"{data['noise_share']:.0%} in none, recognised at submit {classes.accuracy:.0%}",
+            f"{len(classes.classes)} job classes; {classes.rows_clustered:,} of {classes.rows:,} tasks clustered, "
+            f"{data['noise_share']:.0%} in no class, {classes.accuracy:.0%} recognised at submit",
             ["class", "tasks", "typical job"],
             [[c.name, f"{c.tasks:,}", c.medoid_job] for c in classes.classes],
         )

@@ -17,8 +17,9 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import InputError, UserError, shorten
-from gputwin.profiling.classes.classes import Classes, Classifier, JobClass
+from gputwin.profiling.classes.classes import Classes, Classifier
 from gputwin.profiling.classes.clustering import Settings, Trial
+from gputwin.profiling.classes.description import JobClass
 from gputwin.profiling.distribution import Grid
 from gputwin.profiling.features import Encoding, Features
 from gputwin.profiling.jobs import SUBMIT_COLUMNS, Submitted

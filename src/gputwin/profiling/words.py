@@ -1,4 +1,4 @@
-"""Features in people's words, for names of classes, reasons and figures."""
+"""Features in people's words, for what sets classes apart, and for figures."""
 
 from __future__ import annotations
 

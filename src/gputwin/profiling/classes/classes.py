@@ -21,31 +21,17 @@ from gputwin.profiling.classes.clustering import (
     search,
     stratified,
 )
+from gputwin.profiling.classes.description import JobClass, describe
 from gputwin.profiling.features import request_features
 from gputwin.profiling.jobs import USE_COLUMNS, Floats, Ints, Submitted, life_use
 from gputwin.profiling.keys import KeyTable
 from gputwin.profiling.trees import enough
-from gputwin.profiling.words import in_words
 from gputwin.traces.dataset import Trace
 
 NAMED = ("user", "tenant", "workload", "role", "qos")
 OTHER = "other"
 _REACH = 0.98
 """A cluster reaches as far as this share of its members."""
-
-
-@dataclass(frozen=True)
-class JobClass:
-    """One class: what it is called, how many tasks it has, its most typical task, and what sets it apart."""
-
-    number: int
-    name: str
-    tasks: int
-    share: float
-    medoid_job: str
-    ranges: dict[str, tuple[float, float, float]]
-    """Feature → 10 %, 50 % and 90 % quantile among the class, in the feature's own unit."""
-    distinguishing: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -113,7 +99,7 @@ def find_classes(trace: Trace, jobs: Submitted, *, seed: int = 0) -> Classes:
     if rest.size and len(medoids):
         labels[rest] = assign(scaled[rest], medoids, radii)
     accuracy, classifier = _learn(jobs, labels, seed)
-    described = _describe(jobs, labels, columns, rows, scaled, sample[typical])
+    described = describe(jobs, labels, columns, rows, scaled, sample[typical])
     return Classes(
         described,
         labels,
@@ -204,46 +190,6 @@ def _learn(jobs: Submitted, labels: Ints, seed: int) -> tuple[float, Classifier]
         part = learn_classifier(jobs.take(~held), labels[~held], seed)
         accuracy = float((part.classify(jobs.take(held)) == labels[held]).mean())
     return accuracy, learn_classifier(jobs, labels, seed)
-
-
-def _describe(
-    jobs: Submitted, labels: Ints, columns: tuple[str, ...], rows: Floats, scaled: Floats, typical: Ints
-) -> tuple[JobClass, ...]:
-    middle = np.median(scaled, axis=0)
-    result, taken = [], set()
-    for k in range(typical.size):
-        members = labels == k
-        apart = np.median(scaled[members], axis=0) - middle if columns else np.zeros(0)
-        order = np.argsort(-np.abs(apart))[:3]
-        traits = tuple(
-            f"{'high' if apart[i] > 0 else 'low'} {in_words(columns[i])}" for i in order if abs(apart[i]) > 0.3
-        )
-        kinds = (
-            jobs.frame.filter(members)
-            .select(pl.concat_str(pl.col("workload").fill_null("any"), pl.col("role"), separator=" ").alias("kind"))[
-                "kind"
-            ]
-            .value_counts(sort=True)
-        )
-        name = f"{kinds['kind'][0]}: {', '.join(traits[:2]) or 'typical requests'}"
-        name = name if name not in taken else f"{name} ({k})"
-        taken.add(name)
-        spread = np.quantile(rows[members], [0.1, 0.5, 0.9], axis=0)
-        ranges = {
-            c: tuple(float(v) for v in np.expm1(spread[:, i])) for i, c in enumerate(columns) if c.startswith("log_")
-        }
-        result.append(
-            JobClass(
-                k,
-                name,
-                int(members.sum()),
-                float(members.mean()),
-                str(jobs.frame["job_id"][int(typical[k])]),
-                {c.removeprefix("log_"): (r[0], r[1], r[2]) for c, r in ranges.items()},
-                traits,
-            )
-        )
-    return tuple(result)
 
 
 def _map(scaled: Floats, labels: Ints, seed: int) -> pl.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.analysis.words import duration
-from gputwin.profiling.classes.classes import JobClass
+from gputwin.profiling.classes.description import JobClass
 from gputwin.profiling.evaluation.evaluate import QUANTILES
 from gputwin.profiling.evaluation.scores import LEVELS
 from gputwin.profiling.profile import Profile
