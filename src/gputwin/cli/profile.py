@@ -64,7 +64,7 @@ def run(
             f"{len(classes.classes)} job classes; {classes.rows_clustered:,} of {classes.rows:,} tasks clustered, "
             f"{data['noise_share']:.0%} in no class, {classes.accuracy:.0%} recognised at submit",
             ["class", "tasks", "typical job"],
-            [[c.name, f"{c.tasks:,}", c.medoid_job] for c in classes.classes],
+            [[c.name, f"{c.tasks:,}", c.medoid_job] for c in sorted(classes.classes, key=lambda c: -c.tasks)],
         )
         table(
             f"Duration models, in time order; chosen: {found.chosen}",
