@@ -35,6 +35,7 @@ bench: $(STAMP)  ## the README's speed figures, as ratios within one run
 	$(BIN)/python -m benchmarks.generation
 	$(BIN)/python -m benchmarks.ingestion
 	$(BIN)/python -m benchmarks.analysis
+	$(BIN)/python -m benchmarks.profiling
 
 docs: $(STAMP)  ## pages generated from code
 	$(BIN)/python -m docs.generate

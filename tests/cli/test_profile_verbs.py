@@ -48,20 +48,21 @@ def test_predictions_of_a_saved_model_schedule_a_trace(
     frame = pl.read_parquet(file)
     assert said["tasks"] == frame.height
     assert (frame["low_seconds"] <= frame["high_seconds"]).all()
-    arguments = [
-        "simulate",
-        TRACE,
-        "--cluster",
-        "pai2020",
-        "--order",
-        "sjf",
-        "--predict",
-        str(file),
-        "--json",
-        "--quiet",
-    ]
-    assert main(arguments) == 0
-    assert json.loads(capsys.readouterr().out)["jobs"] > 0
+    simulate = ["simulate", TRACE, "--cluster", "pai2020", "--order", "sjf", "--json", "--quiet", "--predict"]
+    results = []
+    for source in (file, profiled / "model"):
+        assert main([*simulate, str(source)]) == 0
+        results.append(json.loads(capsys.readouterr().out))
+    assert results[0]["jobs"] > 0
+    assert results[0]["wait_seconds"] == results[1]["wait_seconds"]
+
+
+def test_predictions_in_hindsight_are_said_to_be(profiled: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    predict = ["predict", str(profiled / "model")]
+    assert main([*predict, TRACE, "--quiet"]) == 0
+    assert "learned from this very trace" in capsys.readouterr().err
+    assert main([*predict, TRACE.replace("jobs=", "seed=9&jobs="), "--json", "--quiet"]) == 0
+    assert json.loads(capsys.readouterr().out)["warning"] is None
 
 
 def test_reasons_are_given_for_a_job(profiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

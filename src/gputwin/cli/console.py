@@ -64,6 +64,11 @@ def say(text: str = "") -> None:
     sys.stdout.write(text + "\n")
 
 
+def warn(text: str) -> None:
+    """Print on stderr what a person should know before trusting the result."""
+    sys.stderr.write(f"gputwin: note: {text}\n")
+
+
 def announce_compilation(quiet: bool) -> None:
     """Say on stderr, piped or not, why the first simulation ever takes its time."""
     from gputwin.simulation.engine.compiled import is_compiled

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, emit, progress, say, table, warn
 from gputwin.cli.options import TraceArgument
 
 SHOWN = 20
@@ -49,7 +49,7 @@ def run(
             with atomic_file(output) as fresh:
                 frame.write_parquet(fresh)
     data = {
-        **summary_of(saved, frame),
+        **summary_of(saved, opened, frame),
         "predictions": None if output is None else str(output),
         "reasons": None if reasons is None else reasons.to_dicts(),
     }
@@ -67,6 +67,8 @@ def run(
                 columns,
                 [[r["job_id"], r["role"], r["class"], *(f"{r[n]:,.0f}" for n in numbers)] for r in shown],
             )
+        if data["warning"]:
+            warn(data["warning"])
         if output is not None:
             say(str(output))
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table, warn
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gputwin.traces.dataset import Trace
 
 
 def run(
@@ -21,7 +26,8 @@ def run(
         str, typer.Option("--share", help="GPU shares: fraction, or exclusive (rounded up).")
     ] = "fraction",
     predict: Annotated[
-        str, typer.Option("--predict", help="Durations believed: oracle, requested, or a Parquet file of `predict`.")
+        str,
+        typer.Option("--predict", help="Durations believed: oracle, requested, a saved model, or a file of `predict`."),
     ] = "oracle",
     policies: Policies = None,
     resolution: Annotated[str | None, typer.Option("--resolution", help="Step of the series, as in 5m.")] = None,
@@ -40,11 +46,12 @@ def run(
 
         gputwin simulate philly.csv --cluster homogeneous:300x8 --backfill easy --json
 
+        gputwin simulate trace --order sjf --predict profile/model
+
         gputwin simulate trace --placement mine --policies my_policy.py
     """
     from gputwin.core.units import parse_duration
     from gputwin.simulation.scenario import simulate
-    from gputwin.simulation.workload import read_predictions
     from gputwin.traces.locate import open_trace
 
     rules = scheduler(order, backfill, placement, policies)
@@ -59,7 +66,7 @@ def run(
             backfill=rules.backfill,
             placement=rules.placement,
             share=share,
-            predict=read_predictions(Path(predict)) if predict.endswith(".parquet") else predict,
+            predict=_believed(predict, opened),
             seed=seed,
             order_parameters=rules.order_parameters,
             placement_parameters=rules.placement_parameters,
@@ -71,6 +78,20 @@ def run(
             result.save(output)
     data = {**result.summary, "manifest": result.manifest, "run_directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(result, output))
+
+
+def _believed(predict: str, trace: Trace) -> str | pl.DataFrame:
+    """Return the rule, or the predictions of the saved model or file, that `--predict` names."""
+    from gputwin.profiling.predict import hindsight, predict_trace
+    from gputwin.profiling.store import load
+    from gputwin.simulation.workload import by_mean, read_predictions
+
+    if Path(predict).is_dir():
+        saved = load(Path(predict))
+        if (warning := hindsight(saved, trace)) is not None:
+            warn(warning)
+        return by_mean(predict_trace(saved, trace))
+    return read_predictions(Path(predict)) if predict.endswith(".parquet") else predict
 
 
 def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def]

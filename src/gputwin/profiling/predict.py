@@ -51,11 +51,22 @@ def explain_job(saved: Saved, trace: Trace, job_id: str) -> pl.DataFrame:
     return roles.join(reasons, on="row", how="inner", maintain_order="left").drop("row")
 
 
-def summary_of(saved: Saved, frame: pl.DataFrame) -> dict[str, Any]:
+def hindsight(saved: Saved, trace: Trace) -> str | None:
+    """Return a warning where the model learned from this very trace, None where it did not."""
+    if saved.fingerprint != trace.meta.fingerprint:
+        return None
+    return (
+        "the model learned from this very trace, so its predictions know how these jobs ended; for a fair test see what "
+        "`gputwin profile` prints, or predict jobs that came later"
+    )
+
+
+def summary_of(saved: Saved, trace: Trace, frame: pl.DataFrame) -> dict[str, Any]:
     """Return what was predicted, in short, as plain data."""
     return {
         "model": saved.kind,
         "trace_fingerprint": saved.fingerprint,
+        "warning": hindsight(saved, trace),
         "tasks": frame.height,
         "predicted_seconds": {
             "mean": frame["predicted_seconds"].mean(),

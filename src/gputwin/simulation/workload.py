@@ -113,15 +113,18 @@ def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
 
 
 def read_predictions(path: Path) -> pl.DataFrame:
-    """Return the predictions in a Parquet file; shortest-job-first goes by the mean where the file has it."""
+    """Return the predictions in a Parquet file."""
     try:
-        frame = pl.read_parquet(path)
-        if "mean_seconds" in frame.columns:
-            frame = frame.with_columns(pl.col("mean_seconds").alias("predicted_seconds"))
-        return frame.select("job_id", "role", "predicted_seconds")
+        return by_mean(pl.read_parquet(path))
     except (OSError, pl.exceptions.PolarsError) as error:
         remedy = "make one with: gputwin predict MODEL TRACE -o FILE.parquet"
         raise InputError(f"not a file of predictions ({shorten(error, 100)})", file=path, remedy=remedy) from None
+
+
+def by_mean(predictions: pl.DataFrame) -> pl.DataFrame:
+    """Return what the scheduler goes by: the mean of each task's duration, where the predictions have it."""
+    known = [c for c in ("mean_seconds", "predicted_seconds") if c in predictions.columns]
+    return predictions.select("job_id", "role", pl.coalesce(known or "predicted_seconds").alias("predicted_seconds"))
 
 
 def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
