@@ -12,6 +12,7 @@ from gputwin.profiling.words import in_words
 from gputwin.report.figures import DASHES, ONE_COLOUR, bars, blank, plain
 
 _MOST_SHOWN = 8
+_SQUARE = 400
 _FACTORS = np.exp(np.linspace(0.0, np.log(20.0), 80))
 
 
@@ -49,6 +50,7 @@ def error_curves(frame: pl.DataFrame) -> pl.DataFrame:
 def error_cdf(frame: pl.DataFrame) -> go.Figure:
     """Return the curves of `error_curves`."""
     figure = blank(
+        height=_SQUARE,
         xaxis={"title": "off by at most this factor", "type": "log", "tickvals": [1, 1.25, 2, 5, 10, 20]},
         yaxis={"title": "share of jobs", "tickformat": ".0%", "range": [0, 1]},
     )
@@ -72,6 +74,7 @@ def error_cdf(frame: pl.DataFrame) -> go.Figure:
 def calibration(frame: pl.DataFrame) -> go.Figure:
     """Return observed shares against promised levels (`level`, `observed`)."""
     figure = blank(
+        height=_SQUARE,
         xaxis={"title": "promised", "tickformat": ".0%", "range": [0, 1]},
         yaxis={"title": "observed", "tickformat": ".0%", "range": [0, 1]},
         colorway=ONE_COLOUR,

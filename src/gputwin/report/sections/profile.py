@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from gputwin.analysis.words import duration
 from gputwin.profiling.classes.description import JobClass
 from gputwin.profiling.evaluation.evaluate import QUANTILES
-from gputwin.profiling.evaluation.scores import LEVELS
+from gputwin.profiling.evaluation.scores import LEVELS, Scores
 from gputwin.profiling.profile import Profile
 from gputwin.report import profile_figures as figures
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, number
@@ -95,21 +97,27 @@ def _range(entry: JobClass, column: str) -> str:
     return low if low == high else f"{low} – {high}"
 
 
-def _durations(profile: Profile) -> Section:
-    table = []
-    for test in profile.evaluations:
-        s = test.scores
-        table.append(
-            (
-                test.model,
-                number(s.mae_seconds),
-                number(s.median_error_seconds),
-                f"{s.within_2x:.1%}",
-                number(s.pinball_seconds),
-                f"{s.coverage:.1%}",
-                f"{s.rank_correlation:.2f}",
-            )
+def _scores_table(title: str, first: str, tests: Mapping[str, Scores], note: str = "") -> TablePart:
+    """Return scores by model, or by what jobs have in common, as a table."""
+    rows = tuple(
+        (
+            name,
+            f"{s.jobs:,}",
+            number(s.mae_seconds),
+            number(s.median_error_seconds),
+            f"{s.within_2x:.1%}",
+            number(s.pinball_seconds),
+            f"{s.coverage:.1%}",
+            f"{s.rank_correlation:.2f}",
         )
+        for name, s in tests.items()
+    )
+    numbers = ("tasks", "mean error s", "median error s", "within 2×", "pinball s", "80 % interval holds")
+    columns = {first: Kind.TEXT} | dict.fromkeys((*numbers, "rank correlation"), Kind.NUMBER)
+    return TablePart(title, columns, rows, note)
+
+
+def _durations(profile: Profile) -> Section:
     best = profile.evaluation.scores
     ratios = pl.concat(
         e.predictions.select(pl.lit(e.model).alias("model"), (pl.col("predicted") / pl.col("actual")).alias("ratio"))
@@ -118,16 +126,18 @@ def _durations(profile: Profile) -> Section:
     curve = figures.error_curves(ratios)
     held = _calibration(profile)
     top = profile.importance.head(12)
-    columns = {"model": Kind.TEXT} | dict.fromkeys(
-        ("mean error s", "median error s", "within 2×", "pinball s", "80 % interval holds", "rank correlation"),
-        Kind.NUMBER,
-    )
     parts: list[Part] = [
         Statement(
             f"The {profile.chosen} model tells {best.within_2x:.0%} of durations within a factor of two before the job "
             f"starts; its 80 % intervals hold {best.coverage:.0%}."
         ),
-        TablePart("Models, tested in time order", columns, tuple(table)),
+        _scores_table("Models, tested in time order", "model", {e.model: e.scores for e in profile.evaluations}),
+        _scores_table(
+            f"{profile.chosen.capitalize()}, by how new the job is",
+            "what was known of it",
+            profile.evaluation.by("novelty"),
+            "The finest that the job has in common with one before it: its name or group, user and request, or user.",
+        ),
         FigurePart(
             "duration-errors",
             "How far off predictions are",
