@@ -48,12 +48,11 @@ def run(
             value = worth_in_time(opened, cluster, [e.model for e in found.evaluations], seed=seed, progress=step)
         written = {}
         if output is not None:
-            from gputwin.profiling.store import save
             from gputwin.report import write_report
             from gputwin.report.sections.profile import profile_sections
 
             step("writing model and report")
-            written["model_directory"] = str(save(found.saved(), output / "model"))
+            written["model_directory"] = str(found.save(output / "model"))
             sections = profile_sections(found, value)
             written["report"] = str(write_report(output / "report.html", opened, asked=sections))
     data = {**found.to_json(), "worth": None if value is None else value.to_json(), **written}

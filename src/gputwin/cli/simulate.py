@@ -84,13 +84,13 @@ def _believed(predict: str, trace: Trace) -> str | pl.DataFrame:
     """Return the rule, or the predictions of the saved model or file, that `--predict` names."""
     from gputwin.profiling.predict import hindsight, predict_trace
     from gputwin.profiling.store import load
-    from gputwin.simulation.workload import by_mean, read_predictions
+    from gputwin.simulation.workload import read_predictions
 
     if Path(predict).is_dir():
         saved = load(Path(predict))
         if (warning := hindsight(saved, trace)) is not None:
             warn(warning)
-        return by_mean(predict_trace(saved, trace))
+        return predict_trace(saved, trace)
     return read_predictions(Path(predict)) if predict.endswith(".parquet") else predict
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,9 @@ from gputwin.profiling.classes.classes import Classes, find_classes
 from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time
 from gputwin.profiling.jobs import History
 from gputwin.profiling.model import DurationModel, fit
-from gputwin.profiling.store import Saved, telling_columns
+from gputwin.profiling.notebook import profile_html
+from gputwin.profiling.predict import predict_trace
+from gputwin.profiling.store import Saved, save, telling_columns
 from gputwin.traces.dataset import Trace
 
 CANDIDATES = ("median", "user-median", "signature-median", "last-two", "cluster", "online", "forest")
@@ -58,6 +61,18 @@ class Profile:
     def saved(self) -> Saved:
         """Return the model as it is saved."""
         return Saved(self.chosen, self.model, self.classes, self.fingerprint, telling_columns(self.history.jobs))
+
+    def predict(self, trace: Trace) -> pl.DataFrame:
+        """Return how long the tasks of another trace will run (`predict_trace`); `simulate(predict=…)` takes it."""
+        return predict_trace(self.saved(), trace)
+
+    def save(self, path: Path | str) -> Path:
+        """Save the model, for `gputwin predict` and `gputwin simulate --predict`, and return the folder."""
+        return save(self.saved(), Path(path))
+
+    def _repr_html_(self) -> str:
+        """Return the profile as a notebook shows it."""
+        return profile_html(self)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data."""

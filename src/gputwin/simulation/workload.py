@@ -115,13 +115,13 @@ def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
 def read_predictions(path: Path) -> pl.DataFrame:
     """Return the predictions in a Parquet file."""
     try:
-        return by_mean(pl.read_parquet(path))
+        return _by_mean(pl.read_parquet(path))
     except (OSError, pl.exceptions.PolarsError) as error:
         remedy = "make one with: gputwin predict MODEL TRACE -o FILE.parquet"
         raise InputError(f"not a file of predictions ({shorten(error, 100)})", file=path, remedy=remedy) from None
 
 
-def by_mean(predictions: pl.DataFrame) -> pl.DataFrame:
+def _by_mean(predictions: pl.DataFrame) -> pl.DataFrame:
     """Return what the scheduler goes by: the mean of each task's duration, where the predictions have it."""
     known = [c for c in ("mean_seconds", "predicted_seconds") if c in predictions.columns]
     return predictions.select("job_id", "role", pl.coalesce(known or "predicted_seconds").alias("predicted_seconds"))
@@ -131,7 +131,7 @@ def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
     """Return how long the scheduler believes each task runs, s."""
     if isinstance(predict, pl.DataFrame):
         task = ["job_id", "role"]
-        wanted = predict.select(*task, pl.col("predicted_seconds").cast(pl.Float64)).unique(task)
+        wanted = _by_mean(predict).with_columns(pl.col("predicted_seconds").cast(pl.Float64)).unique(task)
         found = tasks.select(task).join(wanted, on=task, how="left", maintain_order="left")["predicted_seconds"]
         unknown = int((found.is_null() | ~found.is_finite() | (found < 0)).sum())
         if unknown:
