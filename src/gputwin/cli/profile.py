@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table
 from gputwin.cli.options import TraceArgument
+
+if TYPE_CHECKING:
+    from gputwin.studies.worth.study import Worth
 
 
 def run(
@@ -17,8 +20,12 @@ def run(
         list[str] | None, typer.Option("--model", help="Only test these duration models; repeatable.")
     ] = None,
     cluster: Annotated[
-        str | None, typer.Option("--cluster", help="Also simulate what the predictions are worth on this cluster.")
+        str | None,
+        typer.Option("--cluster", help="Where to simulate what predictions are worth; made for the jobs if not given."),
     ] = None,
+    worth: Annotated[
+        bool, typer.Option("--worth/--no-worth", help="Simulate what the predictions are worth to the scheduler.")
+    ] = True,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for the model (model/) and the report (report.html).")
     ] = None,
@@ -36,15 +43,15 @@ def run(
         gputwin profile synthetic:pai2020?jobs=20000 --model forest --model online --cluster homogeneous:40x8 --json
     """
     from gputwin.profiling.profile import CANDIDATES, profile
+    from gputwin.studies.worth.study import worth_in_time
     from gputwin.traces.locate import open_trace
 
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         found = profile(opened, models=model or CANDIDATES, seed=seed, progress=step)
         value = None
-        if cluster is not None:
-            from gputwin.studies.worth.study import worth_in_time
-
+        if worth:
+            announce_compilation(quiet)
             value = worth_in_time(opened, cluster, [e.model for e in found.evaluations], seed=seed, progress=step)
         written = {}
         if output is not None:
@@ -82,17 +89,17 @@ def run(
             ],
         )
         if value is not None:
-            worth_table(value.outcomes)
+            worth_table(value)
         for what in written.values():
             say(what)
 
     emit(data, json, render)
 
 
-def worth_table(outcomes: tuple) -> None:  # type: ignore[type-arg]
+def worth_table(worth: Worth) -> None:
     """Print runs side by side."""
     table(
-        "What predictions are worth",
+        f"What predictions are worth: {worth.jobs:,} jobs on {worth.cluster}",
         ["rule", "mean wait s", "mean JCT s", "p99 wait s", "p99 wait of long jobs s", "oracle's gain kept"],
         [
             [
@@ -103,6 +110,6 @@ def worth_table(outcomes: tuple) -> None:  # type: ignore[type-arg]
                 f"{o.long_jobs_p99_wait_seconds:,.0f}",
                 "–" if o.gain_kept is None else f"{o.gain_kept:.1%}",
             ]
-            for o in outcomes
+            for o in worth.outcomes
         ],
     )

@@ -133,7 +133,7 @@ def pai2020_sjf(
         result = reproduce(jobs=jobs, past_jobs=past, seed=seed, models=tuple(model or MODELS), progress=step)
 
     def render() -> None:
-        worth_table(result.ours.outcomes)
+        worth_table(result.ours)
         table(
             "Published, on the original jobs",
             ["rule", "mean wait s", "mean JCT s", "oracle's gain kept"],

@@ -204,7 +204,11 @@ def _worth(worth: Worth) -> Section:
     parts = (
         Statement(said),
         FigurePart(
-            "worth-waits", "Mean wait by rule", figures.waits(frame), "The same jobs on the same cluster.", frame
+            "worth-waits",
+            "Mean wait by rule",
+            figures.waits(frame),
+            f"The same {worth.jobs:,} jobs on {worth.cluster}.",
+            frame,
         ),
         TablePart("What predictions are worth", columns, rows),
     )

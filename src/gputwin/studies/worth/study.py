@@ -7,6 +7,7 @@ errors or their pattern that costs.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -19,11 +20,15 @@ from gputwin.profiling.evaluation.scores import rank_correlation
 from gputwin.profiling.evaluation.splits import FIRST_SHARE
 from gputwin.profiling.jobs import Floats, History, Submitted
 from gputwin.profiling.model import fit
-from gputwin.simulation.cluster import Cluster, open_cluster
+from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
 from gputwin.simulation.scenario import simulate
-from gputwin.traces.dataset import Trace
+from gputwin.traces.dataset import Trace, TraceMeta
+from gputwin.traces.measures import ARRIVAL, RUNTIME
 
 FIFO, ORACLE, NOISE = "fifo", "sjf, oracle", "noise like "
+LOAD = 0.9
+"""Share of its GPUs' time that a cluster made for a trace is asked for."""
+GPUS_PER_NODE = 8
 LONG = 0.9
 """Jobs that run longer than this share of jobs are the long ones, who may pay for the others."""
 
@@ -46,12 +51,13 @@ class Outcome:
 class Worth:
     """The runs side by side, first-in-first-out and the oracle first."""
 
+    cluster: str
     jobs: int
     outcomes: tuple[Outcome, ...]
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data."""
-        return {"jobs": self.jobs, "outcomes": [asdict(o) for o in self.outcomes]}
+        return {"cluster": self.cluster, "jobs": self.jobs, "outcomes": [asdict(o) for o in self.outcomes]}
 
     def of(self, rule: str) -> Outcome:
         """Return the outcome of one rule."""
@@ -98,7 +104,7 @@ def worth(
     for rule, (jobs, told) in runs.items():
         kept = (waits[FIFO] - waits[rule]) / gain if gain > 0 else None
         outcomes.append(_outcome(rule, jobs, kept, actual, told))
-    return Worth(runs[FIFO][0].height, tuple(outcomes))
+    return Worth(target.name, runs[FIFO][0].height, tuple(outcomes))
 
 
 def _outcome(rule: str, jobs: pl.DataFrame, kept: float | None, actual: Floats, believed: Floats | None) -> Outcome:
@@ -158,20 +164,56 @@ def _p99(jobs: pl.DataFrame) -> float:
     return float(jobs["wait_seconds"].quantile(0.99, "linear") or 0.0)
 
 
+def crowded(trace: Trace) -> tuple[Trace, Cluster] | None:
+    """Return jobs and 8-GPU nodes of which they ask for 90 %; None where the trace asks for no GPUs.
+
+    The nodes are as many as the work needs, or the largest job; where that makes them idle, as in a sample of a trace,
+    arrivals are drawn together.
+    """
+    gpus = pl.col("gpu_count") * pl.col("gpu_milli").fill_null(1000) / 1000.0 * pl.col("instances")
+    asked = trace.tasks.select("job_id", gpus.fill_null(0.0).alias("gpus"), RUNTIME.alias("ran"), ARRIVAL).drop_nulls()
+    if asked.is_empty() or not asked["gpus"].max():
+        return None
+    first, last, work, largest = asked.select(
+        pl.col("arrival_time").min().alias("first"),
+        (pl.col("arrival_time") + pl.col("ran")).max().alias("last"),
+        (pl.col("gpus") * pl.col("ran")).sum().alias("work"),
+        pl.col("gpus").sum().over("job_id").max().alias("largest"),
+    ).row(0)
+    busy = work / max(last - first, 1.0)
+    nodes = math.ceil(max(busy / LOAD, largest) / GPUS_PER_NODE)
+    faster = max(LOAD * nodes * GPUS_PER_NODE / busy, 1.0)
+    tasks = trace.tasks.with_columns(
+        (first + (ARRIVAL - first) / faster).alias("submit_time"),
+        RUNTIME.alias("duration_seconds"),
+        pl.lit(None, pl.Float64).alias("start_time"),
+        pl.lit(None, pl.Float64).alias("end_time"),
+    )
+    cluster = Cluster(f"{nodes} × {GPUS_PER_NODE} GPUs", (NodeGroup("node", nodes, GPUS_PER_NODE),))
+    return Trace.from_frames({"tasks": tasks}, TraceMeta(trace.meta.source)), cluster
+
+
 def worth_in_time(
     trace: Trace,
-    cluster: Cluster | str,
+    cluster: Cluster | str | None,
     models: Sequence[str],
     *,
     noise: bool = False,
     backfill: str = "greedy",
     seed: int = 0,
     progress: Callable[[str], None] = lambda step: None,
-) -> Worth:
-    """Return what models are worth on the later part of a trace, learned from the earlier part (`FIRST_SHARE`)."""
+) -> Worth | None:
+    """Return what models are worth on the later part of a trace, learned from the earlier part (`FIRST_SHARE`).
+
+    Without a cluster, jobs crowd one that is made for them (`crowded`); None where they ask for no GPUs.
+    """
     history = History.of(trace)
     origin = float(history.jobs.arrival[int(history.size * FIRST_SHARE)])
     later = trace.between(origin, float("inf"))
     tested = History.of(later)
+    scenario = crowded(later) if cluster is None else (later, cluster)
+    if scenario is None:
+        return None
+    # Predicted as they came, also where they are then made to come faster.
     found = predictions_of(history.as_of(origin), tested, models, seed=seed, progress=progress)
-    return worth(later, cluster, found, noise=noise, backfill=backfill, seed=seed, progress=progress)
+    return worth(*scenario, found, noise=noise, backfill=backfill, seed=seed, progress=progress)
