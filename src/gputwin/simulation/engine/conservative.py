@@ -17,11 +17,13 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.index import FULL, room_on, touch
-from gputwin.simulation.engine.passes import blame_all, start_waiting
+from gputwin.simulation.engine.ledger import NO_HEAD
+from gputwin.simulation.engine.passes import start_waiting
 from gputwin.simulation.engine.place import place
 from gputwin.simulation.engine.queue import after, first_of_all
 from gputwin.simulation.engine.reservation import FIELDS, add_row, hide_row
 from gputwin.simulation.engine.state import change, wide
+from gputwin.simulation.engine.waiting import review
 from gputwin.simulation.engine.world import ATTRIBUTE, RESERVED_JOB, RUNNING_COUNT, World
 
 
@@ -46,7 +48,7 @@ def conservative_pass(world: World, now: float, score: Any, devices: Any) -> Non
         j = following
     world.reserved_from[0] = _next_start(world)
     if world.options[ATTRIBUTE] != 0:
-        blame_all(world, -1, now)
+        review(world, NO_HEAD, now)
 
 
 @compiled

@@ -9,12 +9,14 @@ import numpy as np
 from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
-from gputwin.simulation.engine.passes import begin, blame_cluster, queue_of, reason
+from gputwin.simulation.engine.ledger import NOBODY
+from gputwin.simulation.engine.passes import begin, queue_of
 from gputwin.simulation.engine.place import place, place_one, unplace
 from gputwin.simulation.engine.queue import WAITING, push, remove
 from gputwin.simulation.engine.running import believe, discharge
 from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
 from gputwin.simulation.engine.state import wide
+from gputwin.simulation.engine.waiting import begin_waiting, review
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
@@ -107,15 +109,18 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
             begin(world, j, now)
             if greedy and not alone:
                 # What it took may change why others wait.
-                blame_cluster(world, now)
+                review(world, NOBODY, now)
             return False
         if mode == LOSS:
             world.queue.jobs[j].outcome = LOST
             return False
     q = queue_of(world, s)
+    if mode != STRICT and world.queue.shapes[q].waiting == 0:
+        begin_waiting(world, s, now)
+        if world.options[ATTRIBUTE] != 0:
+            # Its clocks stood still while nobody waited.
+            blame(world.causes, world.queue.shapes, s, wide(world.queue.shapes[s].cause), now)
     if world.options[ATTRIBUTE] != 0:
-        if mode != STRICT and world.queue.shapes[q].waiting == 0:
-            blame(world.causes, world.queue.shapes, s, reason(world, s), now)
         begin_wait(world.causes, world.queue.shapes, s, j, now)
     push(world.queue, q, j, order(world.queue.jobs, j, now, world.knobs))
     if world.max_wait[0] < np.inf:

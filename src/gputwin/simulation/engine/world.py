@@ -7,6 +7,7 @@ from typing import NamedTuple
 from gputwin.simulation.engine.attribution import Causes
 from gputwin.simulation.engine.events import Events
 from gputwin.simulation.engine.index import Index
+from gputwin.simulation.engine.ledger import Ledger
 from gputwin.simulation.engine.queue import Queue
 from gputwin.simulation.engine.series import Series
 from gputwin.simulation.engine.state import Floats, Ints, Knobs, Machines, Records, SmallInts
@@ -20,6 +21,7 @@ class World(NamedTuple):
     groups: Records
     queue: Queue
     index: Index  # type: ignore[assignment]
+    ledger: Ledger
     events: Events
     slots: Records
     links: Records
@@ -39,11 +41,21 @@ class World(NamedTuple):
     options: Ints
 
 
-BACKFILL, GANG, TRACK, ATTRIBUTE, RUNNING_COUNT, RESERVED_JOB, RESERVED_COUNT, FREED_BEFORE, STARVING, OPTIONS = range(
-    10
-)
-"""Positions in World.options: how the run goes, then how many run, who holds the reservation (-1: nobody), and how many
-waiting jobs have reached the longest wait."""
+(
+    BACKFILL,
+    GANG,
+    TRACK,
+    ATTRIBUTE,
+    DRAWS,
+    RUNNING_COUNT,
+    RESERVED_JOB,
+    RESERVED_COUNT,
+    FREED_BEFORE,
+    STARVING,
+    OPTIONS,
+) = range(11)
+"""Positions in World.options: how the run goes (DRAWS: scores are random draws), then how many run, who holds the
+reservation (-1: nobody), and how many waiting jobs have reached the longest wait."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
 """What may overtake a job that does not fit: World.options[BACKFILL]."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)
