@@ -23,8 +23,8 @@ from gputwin.simulation.engine.place import place
 from gputwin.simulation.engine.queue import after, first_of_all
 from gputwin.simulation.engine.reservation import FIELDS, add_row, hide_row
 from gputwin.simulation.engine.state import change, wide
-from gputwin.simulation.engine.waiting import review
-from gputwin.simulation.engine.world import ATTRIBUTE, RESERVED_JOB, RUNNING_COUNT, World
+from gputwin.simulation.engine.waiting import end_pass
+from gputwin.simulation.engine.world import RESERVED_JOB, RUNNING_COUNT, World
 
 
 def conservative_pass(world: World, now: float, score: Any, devices: Any) -> None:
@@ -47,8 +47,7 @@ def conservative_pass(world: World, now: float, score: Any, devices: Any) -> Non
             _start_planned(world, j, now)
         j = following
     world.reserved_from[0] = _next_start(world)
-    if world.options[ATTRIBUTE] != 0:
-        review(world, NO_HEAD, now)
+    end_pass(world, NO_HEAD, now)
 
 
 @compiled

@@ -116,7 +116,7 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
             return False
     q = queue_of(world, s)
     if mode != STRICT and world.queue.shapes[q].waiting == 0:
-        begin_waiting(world, s, now)
+        begin_waiting(world, s, undecided or not greedy, now)
         if world.options[ATTRIBUTE] != 0:
             # Its clocks stood still while nobody waited.
             blame(world.causes, world.queue.shapes, s, wide(world.queue.shapes[s].cause), now)

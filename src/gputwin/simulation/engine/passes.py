@@ -12,16 +12,29 @@ import numpy as np
 from gputwin.simulation.engine.attribution import blame_head, end_wait
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, schedule
-from gputwin.simulation.engine.ledger import NOBODY, OPEN_SHAPES
-from gputwin.simulation.engine.place import fits, fits_now, place
+from gputwin.simulation.engine.index import FIRST_FITS
+from gputwin.simulation.engine.ledger import NEW_SHAPES, NOBODY, OPEN_SHAPES
+from gputwin.simulation.engine.place import fits, place, unplace
 from gputwin.simulation.engine.queue import before, first, first_of_all, first_short, remove
-from gputwin.simulation.engine.reservation import reserve, restore, withhold
+from gputwin.simulation.engine.reservation import fits_beside, refresh, reserve, restore, withhold, withhold_row
 from gputwin.simulation.engine.running import enlist
 from gputwin.simulation.engine.state import wide
-from gputwin.simulation.engine.waiting import count_changes, end_waiting, hopeless, reason, review
-from gputwin.simulation.engine.world import ATTRIBUTE, BACKFILL, RESERVED_JOB, RUNS, STARVING, STRICT, TRACK, World
+from gputwin.simulation.engine.waiting import count_changes, end_pass, end_waiting, hopeless, reason, review
+from gputwin.simulation.engine.world import (
+    ATTRIBUTE,
+    BACKFILL,
+    RESERVED_JOB,
+    RUNS,
+    SHOWN,
+    STARVING,
+    STRICT,
+    TRACK,
+    World,
+)
 
 CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
+_TRIALS = 8
+"""With more reserved nodes in the way, hiding all of them is cheaper."""
 
 
 @inlined
@@ -81,9 +94,7 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
 def _greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start every job that fits. All jobs of a shape fit or fail alike, so shapes are tried, not jobs."""
     review(world, NOBODY, now)
-    candidates, count = world.queue.candidates, world.ledger.state[OPEN_SHAPES]
-    for k in range(count):
-        candidates[k] = world.ledger.open_shapes[k]
+    candidates, count = world.queue.candidates, _may_fit(world)
     while count > 0:
         at, j = 0, first(world.queue, candidates[0])
         for k in range(1, count):
@@ -98,7 +109,21 @@ def _greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
                 continue
         count -= 1
         candidates[at] = candidates[count]
-    review(world, NOBODY, now)
+    end_pass(world, NOBODY, now)
+
+
+@inlined
+def _may_fit(world: World) -> int:
+    """Collect the shapes that have room, and those of which nothing is known yet; return their number."""
+    ledger, candidates = world.ledger, world.queue.candidates
+    count = ledger.state[OPEN_SHAPES]
+    for k in range(count):
+        candidates[k] = ledger.open_shapes[k]
+    for k in range(ledger.state[NEW_SHAPES]):
+        if world.queue.shapes[ledger.new_shapes[k]].waiting > 0:
+            candidates[count] = ledger.new_shapes[k]
+            count += 1
+    return count
 
 
 def greedy_pass_with_limit(world: World, now: float, score: Any, devices: Any) -> None:
@@ -125,6 +150,7 @@ def _easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
         head = first_of_all(world.queue)
         if head < 0:
             world.options[RESERVED_JOB] = -1
+            world.ledger.state[NEW_SHAPES] = 0
             return
         count_changes(world)
         if hopeless(world, wide(world.queue.jobs[head].shape)) or not place(world, head, score, devices):
@@ -157,7 +183,7 @@ def _easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
         if shapes[s].reach == CLOSED or shapes[s].waiting == 0:
             count -= 1
             candidates[at] = candidates[count]
-    review(world, wide(world.queue.jobs[head].shape), now)
+    end_pass(world, wide(world.queue.jobs[head].shape), now)
 
 
 @compiled
@@ -165,10 +191,40 @@ def _place_beside(world: World, j: int, ends_before: bool, score: Any, devices: 
     """Place job j where it does not delay the reservation; `ends_before`: it is believed to end before that begins."""
     if ends_before:
         return place(world, j, score, devices)
-    withhold(world)
-    placed = place(world, j, score, devices)
+    refresh(world)
+    if world.requests[0].slot == FIRST_FITS:
+        placed = _place_on_trial(world, j, score, devices)
+    else:
+        withhold(world)
+        placed = place(world, j, score, devices)
     restore(world)
     return placed
+
+
+@compiled
+def _place_on_trial(world: World, j: int, score: Any, devices: Any) -> bool:
+    """Place job j on the first nodes that fit beside the reservation, hiding only what stands in its way.
+
+    A node hidden in part is fit for less. So where the first that fit are none of those still to be hidden, they would
+    also be the first with all hidden; and where nothing fits, nothing would.
+    """
+    first = world.queue.jobs[j].first_slot
+    size = world.queue.shapes[world.queue.jobs[j].shape].instances
+    for _ in range(_TRIALS):
+        if not place(world, j, score, devices):
+            return False
+        in_the_way = wide(-1)
+        for i in range(first, first + size):
+            k = wide(world.rows[world.slots[i].node])
+            if k >= 0 and world.veils[k] == SHOWN:
+                in_the_way = k
+                break
+        if in_the_way < 0:
+            return True
+        unplace(world, first, first + size)
+        withhold_row(world, in_the_way)
+    withhold(world)
+    return place(world, j, score, devices)
 
 
 @compiled
@@ -177,19 +233,18 @@ def _open_shapes(world: World, head: int) -> int:
 
     The head's own shape has its reservation and is not among them.
     """
-    candidates, shapes, count = world.queue.candidates, world.queue.shapes, 0
-    for k in range(world.ledger.state[OPEN_SHAPES]):
-        s = world.ledger.open_shapes[k]
+    candidates, shapes, found, count = world.queue.candidates, world.queue.shapes, _may_fit(world), 0
+    for k in range(found):
+        s = candidates[k]
         if s != world.queue.jobs[head].shape:
             candidates[count] = s
             shapes[s].reach = SHORT_ONLY
             count += 1
     if count > 0:
-        withhold(world)
+        refresh(world)
         for k in range(count):
-            if fits_now(world, candidates[k]):
+            if fits_beside(world, wide(candidates[k])):
                 shapes[candidates[k]].reach = OPEN
-        restore(world)
     return count
 
 

@@ -10,17 +10,18 @@ from __future__ import annotations
 
 from gputwin.simulation.engine.attribution import BEHIND, blame, cause_of
 from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.counting import catch_up, hold, release
 from gputwin.simulation.engine.index import FULL
 from gputwin.simulation.engine.ledger import (
     ENDLESS,
     HEAD,
     KINDS_OPEN,
+    KNOWN,
     MOVED,
+    NEW,
+    NEW_SHAPES,
     NOBODY,
     OPEN_SHAPES,
-    catch_up,
-    hold,
-    release,
 )
 from gputwin.simulation.engine.state import FREE_MODELS, wide
 from gputwin.simulation.engine.world import ATTRIBUTE, DRAWS, World
@@ -45,6 +46,8 @@ def hopeless(world: World, s: int) -> bool:
     Where scores are draws, it must not be spared if an instance would be placed first: the draws would be others.
     """
     shape = world.queue.shapes[s]
+    if shape.joined != KNOWN:
+        return False
     for g in range(shape.first_group, shape.first_group + shape.groups):
         if world.ledger.accounts[world.groups[g].request].total < world.groups[g].size:
             return g == shape.first_group or world.options[DRAWS] == 0
@@ -52,22 +55,43 @@ def hopeless(world: World, s: int) -> bool:
 
 
 @compiled
-def begin_waiting(world: World, s: int, now: float) -> None:
-    """Open accounts for shape s, of which the first job waits."""
-    # Spans may be narrowed only where totals are within them.
-    review(world, world.ledger.state[HEAD], now)
+def begin_waiting(world: World, s: int, soon: bool, now: float) -> None:
+    """Let shape s, of which the first job waits, be known. `soon`: at the end of the pass, if it still waits then."""
+    if soon:
+        world.queue.shapes[s].joined = NEW
+        world.ledger.new_shapes[world.ledger.state[NEW_SHAPES]] = s
+        world.ledger.state[NEW_SHAPES] += 1
+    else:
+        # Spans may be narrowed only where totals are within them.
+        review(world, world.ledger.state[HEAD], now)
+        _open_accounts(world, s, now)
+
+
+@compiled
+def end_pass(world: World, head: int, now: float) -> None:
+    """Look again at what the pass has changed, and get to know the shapes that are new and still wait."""
+    review(world, head, now)
+    for k in range(world.ledger.state[NEW_SHAPES]):
+        s = wide(world.ledger.new_shapes[k])
+        if world.queue.shapes[s].joined == NEW:
+            _open_accounts(world, s, now)
+    world.ledger.state[NEW_SHAPES] = 0
+
+
+@compiled
+def _open_accounts(world: World, s: int, now: float) -> None:
+    """Open accounts for shape s, and give the verdict on it."""
     ledger, shape = world.ledger, world.queue.shapes[s]
+    shape.joined = KNOWN
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r = wide(world.groups[g].request)
         account = ledger.accounts[r]
-        hold(ledger, world.index, world.machines, world.requests, r)
-        _narrow(world, r, g)
+        size = wide(world.groups[g].size)
+        hold(ledger, world.index, world.machines, world.requests, r, size)
         if account.no_limit >= 0:
-            hold(ledger, world.index, world.machines, world.requests, wide(account.no_limit))
-            _narrow(world, wide(account.no_limit), g)
+            hold(ledger, world.index, world.machines, world.requests, wide(account.no_limit), size)
         if account.no_network >= 0:
-            hold(ledger, world.index, world.machines, world.requests, wide(account.no_network))
-            _narrow(world, wide(account.no_network), g)
+            hold(ledger, world.index, world.machines, world.requests, wide(account.no_network), size)
         _narrow_kind(world, r, g)
         following = account.first_group
         ledger.waiters[g].next, ledger.waiters[g].previous = following, -1
@@ -81,6 +105,9 @@ def begin_waiting(world: World, s: int, now: float) -> None:
 def end_waiting(world: World, s: int) -> None:
     """Undo `begin_waiting`: the last job of shape s has left."""
     ledger, shape = world.ledger, world.queue.shapes[s]
+    known, shape.joined = shape.joined == KNOWN, 0
+    if not known:
+        return
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r = wide(world.groups[g].request)
         account, waiter = ledger.accounts[r], ledger.waiters[g]
@@ -107,7 +134,7 @@ def review(world: World, head: int, now: float) -> None:
     for k in range(ledger.state[MOVED]):
         t = wide(ledger.moved[k])
         ledger.accounts[t].moved = 0
-        if ledger.accounts[t].slot >= 0:
+        if ledger.accounts[t].holders > 0:
             _review_account(world, t, now)
     ledger.state[MOVED] = 0
     if world.options[ATTRIBUTE] == 0:
@@ -119,9 +146,9 @@ def review(world: World, head: int, now: float) -> None:
         for k in range(ledger.state[OPEN_SHAPES]):
             _consider(world, wide(ledger.open_shapes[k]), now)
         return
-    if before >= 0 and world.queue.shapes[before].waiting > 0:
+    if before >= 0 and world.queue.shapes[before].joined == KNOWN:
         _consider(world, before, now)
-    if head >= 0:
+    if head >= 0 and world.queue.shapes[head].joined == KNOWN:
         _consider(world, head, now)
 
 

@@ -29,8 +29,9 @@ class World(NamedTuple):
     running: SmallInts  # jobs that run, in no order (kept for backfilling only)
     reserved: Records  # SLOT: where the instances of the first blocked job will go
     reserved_from: Floats  # [1] when
-    withheld: Floats  # scratch of the reservation, one row per reserved instance
-    rows: SmallInts  # [n] scratch of the reservation: the row that carries the node
+    withheld: Floats  # what the reservation keeps from others, one row per reserved instance
+    rows: SmallInts  # [n] the row of `withheld` that carries the node; -1: it is not reserved
+    veils: SmallInts  # what is to be done with each row of `withheld`, see below
     endings: Events  # scratch of the reservation: running jobs by believed end
     freed: SmallInts  # scratch of the reservation: jobs freed on trial
     regions: Ints  # scratch of topology: room per rack or domain
@@ -50,10 +51,9 @@ class World(NamedTuple):
     RUNNING_COUNT,
     RESERVED_JOB,
     RESERVED_COUNT,
-    FREED_BEFORE,
     STARVING,
     OPTIONS,
-) = range(11)
+) = range(10)
 """Positions in World.options: how the run goes (DRAWS: scores are random draws), then how many run, who holds the
 reservation (-1: nobody), and how many waiting jobs have reached the longest wait."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
@@ -62,3 +62,5 @@ BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)
 """How the instances of a gang are spread: World.options[GANG]."""
 WAITS, RUNS, FINISHED, NEVER_FITS, LOST = range(5)
 """Outcomes of a job."""
+STALE, NOTHING, SHOWN, HIDDEN = range(4)
+"""What World.veils says of a row: to be worked out, withholds nothing, is not hidden now, is hidden now."""
