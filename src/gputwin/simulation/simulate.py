@@ -19,7 +19,6 @@ from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
 from gputwin.simulation.engine.kernel import run_world
 from gputwin.simulation.engine.ledger import make_ledger
 from gputwin.simulation.engine.queue import make_queue
-from gputwin.simulation.engine.reservation import FIELDS
 from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
@@ -36,6 +35,7 @@ from gputwin.simulation.engine.state import (
     Machines,
     Records,
 )
+from gputwin.simulation.engine.veils import FIELDS
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,

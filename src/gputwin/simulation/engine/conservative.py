@@ -21,8 +21,8 @@ from gputwin.simulation.engine.ledger import NO_HEAD
 from gputwin.simulation.engine.passes import start_waiting
 from gputwin.simulation.engine.place import place
 from gputwin.simulation.engine.queue import after, first_of_all
-from gputwin.simulation.engine.reservation import FIELDS, add_row, hide_row
 from gputwin.simulation.engine.state import change, wide
+from gputwin.simulation.engine.veils import FIELDS, add_row, hide_row
 from gputwin.simulation.engine.waiting import end_pass
 from gputwin.simulation.engine.world import RESERVED_JOB, RUNNING_COUNT, World
 

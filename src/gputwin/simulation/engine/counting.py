@@ -25,15 +25,15 @@ def catch_up(ledger: Ledger, index: Index, machines: Machines, requests: Records
     state[ROUND] += 1
     for k in range(since, end):
         n = wide(index.log[k & (size - 1)])
-        if ledger.counted[n] != state[ROUND]:
-            ledger.counted[n] = state[ROUND]
+        if ledger.nodes[n].round != state[ROUND]:
+            ledger.nodes[n].round = state[ROUND]
             _recount(ledger, index, machines, requests, n)
 
 
 @compiled
 def _recount(ledger: Ledger, index: Index, machines: Machines, requests: Records, n: int) -> None:
     """Bring all open accounts up to date with node n, and copy it."""
-    node, was = machines.nodes[n], ledger.free[n]
+    node, was = machines.nodes[n], ledger.nodes[n]
     gpus_changed = _copy_gpus(ledger, machines, n)
     same = node.cpu_free == was.cpu and node.memory_free == was.memory
     same = same and node.disk_free == was.disk and node.rdma_free == was.rdma
@@ -42,7 +42,7 @@ def _recount(ledger: Ledger, index: Index, machines: Machines, requests: Records
         return
     most_cpu, most_memory = max(node.cpu_free, was.cpu), max(node.memory_free, was.memory)
     for a in range(ledger.state[KINDS_OPEN]):
-        k = wide(ledger.kinds_open[a])
+        k = wide(ledger.lists[KINDS_OPEN, a])
         kind = ledger.kinds[k]
         had = now = wide(ledger.gpu_rooms[n, k])
         if gpus_changed and kind.gpu_count > 0:
@@ -55,7 +55,7 @@ def _recount(ledger: Ledger, index: Index, machines: Machines, requests: Records
     was.cpu, was.memory, was.disk, was.rdma = node.cpu_free, node.memory_free, node.disk_free, node.rdma_free
     for k in range(ledger.residents.shape[1]):
         ledger.residents[n, k] = machines.residents[n, APPLICATIONS + k]
-    t = wide(ledger.eased[n])
+    t = wide(ledger.nodes[n].eased)
     while t >= 0:
         following, needed = wide(ledger.accounts[t].next), ledger.accounts[t].low
         if _room_seen(ledger, requests, t, n) < needed:
@@ -80,7 +80,7 @@ def _copy_gpus(ledger: Ledger, machines: Machines, n: int) -> bool:
 @inlined
 def _recount_kind(ledger: Ledger, machines: Machines, requests: Records, t: int, n: int, had: int, now: int) -> None:
     """Bring the accounts from t on up to date with node n, whose GPUs could take `had` instances and now take `now`."""
-    node, was = machines.nodes[n], ledger.free[n]
+    node, was = machines.nodes[n], ledger.nodes[n]
     while t >= 0:
         account = ledger.accounts[t]
         room = _room(account.cpu, account.memory, node.cpu_free, node.memory_free, min(now, account.most))
@@ -105,7 +105,7 @@ def _note_move(ledger: Ledger, t: int) -> None:
     account = ledger.accounts[t]
     if account.moved == 0 and not account.low <= account.total < account.high:
         account.moved = 1
-        ledger.moved[ledger.state[MOVED]] = t
+        ledger.lists[MOVED, ledger.state[MOVED]] = t
         ledger.state[MOVED] += 1
 
 
@@ -146,7 +146,7 @@ def _room_beside(requests: Records, r: int, relaxed: int, room: int, disk: int, 
 @inlined
 def _room_seen(ledger: Ledger, requests: Records, t: int, n: int) -> int:
     """Return how many instances of account t, at most as many as anybody asks for, fit on node n as last counted."""
-    account, was = ledger.accounts[t], ledger.free[n]
+    account, was = ledger.accounts[t], ledger.nodes[n]
     room = account.most
     if ledger.kinds[account.kind].gpu_count > 0:
         room = min(room, wide(ledger.gpu_rooms[n, account.kind]))
@@ -184,15 +184,15 @@ def _settle(ledger: Ledger, requests: Records, t: int, size: int) -> None:
     account = ledger.accounts[t]
     kind = ledger.kinds[account.kind]
     total, best, top = 0, -1, size - 1
-    for n in range(ledger.free.size):
+    for n in range(ledger.nodes.size):
         room = _room_seen(ledger, requests, t, n)
         total += room
-        if room > top or (room == top and best >= 0 and ledger.free[n].cpu > ledger.free[best].cpu):
+        if room > top or (room == top and best >= 0 and ledger.nodes[n].cpu > ledger.nodes[best].cpu):
             best, top = n, room
     if kind.gpu_count == 0 and best >= 0:
         account.total, account.eased_on = size, best
-        _link(ledger, t, wide(ledger.eased[best]))
-        ledger.eased[best] = t
+        _link(ledger, t, wide(ledger.nodes[best].eased))
+        ledger.nodes[best].eased = t
         return
     account.total, account.eased_on = total, -1
     kind.least_cpu, kind.least_memory = min(kind.least_cpu, account.cpu), min(kind.least_memory, account.memory)
@@ -216,7 +216,7 @@ def _unlink(ledger: Ledger, t: int) -> None:
     if account.previous >= 0:
         ledger.accounts[account.previous].next = account.next
     elif account.eased_on >= 0:
-        ledger.eased[account.eased_on] = account.next
+        ledger.nodes[account.eased_on].eased = account.next
     else:
         ledger.kinds[account.kind].first_account = account.next
 
@@ -232,7 +232,7 @@ def _open_kind(ledger: Ledger, index: Index, machines: Machines, requests: Recor
     kind.low = kind.free_low = kind.all_low = -1
     kind.high = kind.free_high = kind.all_high = kind.least_cpu = kind.least_memory = ENDLESS
     kind.open_at = ledger.state[KINDS_OPEN]
-    ledger.kinds_open[kind.open_at] = k
+    ledger.lists[KINDS_OPEN, kind.open_at] = k
     ledger.state[KINDS_OPEN] += 1
 
 
@@ -248,7 +248,7 @@ def release(ledger: Ledger, t: int) -> None:
     kind.accounts -= 1
     if kind.accounts == 0:
         state[KINDS_OPEN] -= 1
-        last = ledger.kinds_open[state[KINDS_OPEN]]
-        ledger.kinds_open[kind.open_at] = last
+        last = ledger.lists[KINDS_OPEN, state[KINDS_OPEN]]
+        ledger.lists[KINDS_OPEN, kind.open_at] = last
         ledger.kinds[last].open_at = kind.open_at
         kind.open_at = -1

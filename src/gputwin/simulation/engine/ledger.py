@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
 from gputwin.simulation.engine.state import APPLICATIONS, Ints, Machines, Records, SmallInts, models_of, wide
 
@@ -65,7 +65,7 @@ KIND = np.dtype(
         ("request", np.int32),  # one that asks for these GPUs
         ("first_account", np.int32),  # open ones that are not at ease, start of a list
         ("accounts", np.int32),  # how many are open
-        ("open_at", np.int32),  # in Ledger.kinds_open
+        ("open_at", np.int32),  # in the list of those with open accounts
     ],
     align=True,
 )
@@ -73,8 +73,21 @@ KIND = np.dtype(
 WAITER = np.dtype([("shape", np.int32), ("next", np.int32), ("previous", np.int32)], align=True)
 """One per task group, where it waits: others that wait with the same request."""
 
-FREE = np.dtype([("cpu", np.int64), ("memory", np.int64), ("disk", np.int64), ("rdma", np.int64)], align=True)
-"""What was free on a node when it was last counted."""
+COUNTED = np.dtype(
+    [
+        ("cpu", np.int64),
+        ("memory", np.int64),
+        ("disk", np.int64),
+        ("rdma", np.int64),
+        ("round", np.int64),
+        ("eased", np.int64),  # accounts at ease because of it, start of a list
+    ],
+    align=True,
+)
+"""What was free on a node when it was last counted, and in which round that was."""
+
+MODELS = np.dtype([("bits", np.int64), ("free", np.int64)], align=True)
+"""A set of GPU models that some kind may run on, and the milli-GPU free on them."""
 
 
 class Ledger(NamedTuple):
@@ -83,24 +96,21 @@ class Ledger(NamedTuple):
     accounts: Records
     kinds: Records
     waiters: Records  # [g]
-    free: Records  # [n] FREE
-    gpus: Records  # [n, d] DEVICE
-    residents: SmallInts  # [n, k]: instances by application
-    eased: SmallInts  # [n]: accounts at ease because of a node, start of a list
+    nodes: Records  # [n] COUNTED
+    gpus: Records  # [n, d] DEVICE, as they were when last counted
+    residents: SmallInts  # [n, k]: instances by application, when last counted
     gpu_rooms: SmallInts  # [n, kind]: instances whose GPUs fit on a node (of open kinds)
-    counted: Ints  # [n]: the round in which the node was last counted
-    kinds_open: SmallInts
-    moved: SmallInts  # accounts whose total left the span [low, high)
-    models: Ints  # bit sets of GPU models that some kind may run on
-    models_free: Ints  # milli-GPU free on each of them
-    open_shapes: SmallInts  # shapes that wait though each of their groups has room
-    new_shapes: SmallInts  # shapes that began to wait at this instant; most start in its pass
+    models: Records  # MODELS
+    lists: SmallInts  # [list, k], see below
     state: Ints
 
 
-CAUGHT_UP, ROUND, KINDS_OPEN, MOVED, OPEN_SHAPES, NEW_SHAPES, HEAD, STATES = range(8)
-"""Positions in Ledger.state: the end of the log up to which all is counted, how often that was, lengths of the lists
-above, and whose shape stands at the head of the line (or one of those below)."""
+KINDS_OPEN, MOVED, OPEN_SHAPES, NEW_SHAPES, CAUGHT_UP, ROUND, HEAD, STATES = range(8)
+"""Positions in Ledger.state: lengths of the lists; the end of the log up to which all is counted, how often that was,
+and whose shape stands at the head of the line (or one of those below).
+
+The lists: kinds with open accounts; accounts whose total has left the span [low, high); shapes that wait though each of
+their groups has room; shapes that began to wait at this instant, most of which start in its pass."""
 NOBODY, NO_HEAD = -1, -2
 """Instead of the head's shape: nobody waits behind others; all wait behind others."""
 NEW, KNOWN = 1, 2
@@ -115,29 +125,26 @@ def make_ledger(requests: Records, groups: Records, shapes: Records, allowed: Re
     accounts["most"] = accounts["most"][accounts["request"]]
     waiters = np.zeros(groups.size, WAITER)
     waiters["shape"] = np.repeat(np.arange(shapes.size), shapes["groups"])
-    sets, kinds["models"] = np.unique(models, return_inverse=True)
+    bits, kinds["models"] = np.unique(models, return_inverse=True)
+    sets = np.zeros(bits.size, MODELS)
+    sets["bits"] = bits
     nodes = machines.nodes
-    free = np.zeros(nodes.size, FREE)
+    counted = np.zeros(nodes.size, COUNTED)
     for name in ("cpu", "memory", "disk", "rdma"):
-        free[name] = nodes[f"{name}_free"]
+        counted[name] = nodes[f"{name}_free"]
+    counted["eased"] = -1
     state = np.zeros(STATES, np.int64)
     state[HEAD] = NOBODY
     return Ledger(
         accounts=accounts,
         kinds=kinds,
         waiters=waiters,
-        free=free,
+        nodes=counted,
         gpus=machines.gpus.copy(),
         residents=machines.residents[:, APPLICATIONS:].copy(),
-        eased=np.full(nodes.size, -1, np.int32),
         gpu_rooms=np.zeros((nodes.size, kinds.size), np.int32),
-        counted=np.zeros(nodes.size, np.int64),
-        kinds_open=np.zeros(kinds.size, np.int32),
-        moved=np.zeros(accounts.size, np.int32),
         models=sets,
-        models_free=np.zeros(sets.size, np.int64),
-        open_shapes=np.zeros(shapes.size, np.int32),
-        new_shapes=np.zeros(shapes.size, np.int32),
+        lists=np.zeros((CAUGHT_UP, max(kinds.size, accounts.size, shapes.size)), np.int32),
         state=state,
     )
 
@@ -169,6 +176,14 @@ def _accounts(requests: Records, kind_of: Ints) -> Records:
     accounts["no_limit"][limited] = requests.size + np.arange(limited.size)
     accounts["no_network"][networked] = requests.size + limited.size + np.arange(networked.size)
     return accounts
+
+
+@inlined
+def begin_waiting(ledger: Ledger, shapes: Records, s: int) -> None:
+    """Note that the first job of shape s waits; if it still does at the end of the pass, accounts are opened."""
+    shapes[s].joined = NEW
+    ledger.lists[NEW_SHAPES, ledger.state[NEW_SHAPES]] = s
+    ledger.state[NEW_SHAPES] += 1
 
 
 @compiled

@@ -9,20 +9,20 @@ import numpy as np
 from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
-from gputwin.simulation.engine.ledger import NOBODY
+from gputwin.simulation.engine.ledger import begin_waiting
 from gputwin.simulation.engine.passes import begin, queue_of
 from gputwin.simulation.engine.place import place, place_one, unplace
 from gputwin.simulation.engine.queue import WAITING, push, remove
 from gputwin.simulation.engine.running import believe, discharge
 from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
 from gputwin.simulation.engine.state import wide
-from gputwin.simulation.engine.waiting import begin_waiting, review
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
     CONSERVATIVE,
     FINISHED,
     GREEDY,
+    LOOK_ONLY,
     LOSS,
     LOST,
     NEVER_FITS,
@@ -78,7 +78,9 @@ def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) 
             else:
                 decide = _enter(world, arrival, decide, now, order, score, devices) or decide
             arrival += 1
-        if decide and world.queue.counts[WAITING] > 0:
+        if world.queue.counts[WAITING] > 0 and (decide or (mode == GREEDY and world.options[STARVING] == 0)):
+            # Under greedy skip an arrival alone lets nobody else start, but what it took may change why others wait.
+            world.options[LOOK_ONLY] = not decide
             schedule_pass(world, now, score, devices)
 
 
@@ -107,16 +109,13 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
         single = world.queue.shapes[s].instances == 1
         if place_one(world, j, score, devices) if single else place(world, j, score, devices):
             begin(world, j, now)
-            if greedy and not alone:
-                # What it took may change why others wait.
-                review(world, NOBODY, now)
             return False
         if mode == LOSS:
             world.queue.jobs[j].outcome = LOST
             return False
     q = queue_of(world, s)
     if mode != STRICT and world.queue.shapes[q].waiting == 0:
-        begin_waiting(world, s, undecided or not greedy, now)
+        begin_waiting(world.ledger, world.queue.shapes, s)
         if world.options[ATTRIBUTE] != 0:
             # Its clocks stood still while nobody waited.
             blame(world.causes, world.queue.shapes, s, wide(world.queue.shapes[s].cause), now)

@@ -16,13 +16,15 @@ from gputwin.simulation.engine.index import FIRST_FITS
 from gputwin.simulation.engine.ledger import NEW_SHAPES, NOBODY, OPEN_SHAPES
 from gputwin.simulation.engine.place import fits, place, unplace
 from gputwin.simulation.engine.queue import before, first, first_of_all, first_short, remove
-from gputwin.simulation.engine.reservation import fits_beside, refresh, reserve, restore, withhold, withhold_row
+from gputwin.simulation.engine.reservation import reserve
 from gputwin.simulation.engine.running import enlist
 from gputwin.simulation.engine.state import wide
+from gputwin.simulation.engine.veils import fits_beside, refresh, restore, withhold, withhold_row
 from gputwin.simulation.engine.waiting import count_changes, end_pass, end_waiting, hopeless, reason, review
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
+    LOOK_ONLY,
     RESERVED_JOB,
     RUNS,
     SHOWN,
@@ -93,6 +95,9 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
 @compiled
 def _greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start every job that fits. All jobs of a shape fit or fail alike, so shapes are tried, not jobs."""
+    if world.options[LOOK_ONLY] != 0:
+        end_pass(world, NOBODY, now)
+        return
     review(world, NOBODY, now)
     candidates, count = world.queue.candidates, _may_fit(world)
     while count > 0:
@@ -118,10 +123,10 @@ def _may_fit(world: World) -> int:
     ledger, candidates = world.ledger, world.queue.candidates
     count = ledger.state[OPEN_SHAPES]
     for k in range(count):
-        candidates[k] = ledger.open_shapes[k]
+        candidates[k] = ledger.lists[OPEN_SHAPES, k]
     for k in range(ledger.state[NEW_SHAPES]):
-        if world.queue.shapes[ledger.new_shapes[k]].waiting > 0:
-            candidates[count] = ledger.new_shapes[k]
+        if world.queue.shapes[ledger.lists[NEW_SHAPES, k]].waiting > 0:
+            candidates[count] = ledger.lists[NEW_SHAPES, k]
             count += 1
     return count
 

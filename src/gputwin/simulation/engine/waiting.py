@@ -55,24 +55,12 @@ def hopeless(world: World, s: int) -> bool:
 
 
 @compiled
-def begin_waiting(world: World, s: int, soon: bool, now: float) -> None:
-    """Let shape s, of which the first job waits, be known. `soon`: at the end of the pass, if it still waits then."""
-    if soon:
-        world.queue.shapes[s].joined = NEW
-        world.ledger.new_shapes[world.ledger.state[NEW_SHAPES]] = s
-        world.ledger.state[NEW_SHAPES] += 1
-    else:
-        # Spans may be narrowed only where totals are within them.
-        review(world, world.ledger.state[HEAD], now)
-        _open_accounts(world, s, now)
-
-
-@compiled
 def end_pass(world: World, head: int, now: float) -> None:
     """Look again at what the pass has changed, and get to know the shapes that are new and still wait."""
+    # First of all: spans may be narrowed only where totals are within them.
     review(world, head, now)
     for k in range(world.ledger.state[NEW_SHAPES]):
-        s = wide(world.ledger.new_shapes[k])
+        s = wide(world.ledger.lists[NEW_SHAPES, k])
         if world.queue.shapes[s].joined == NEW:
             _open_accounts(world, s, now)
     world.ledger.state[NEW_SHAPES] = 0
@@ -103,7 +91,7 @@ def _open_accounts(world: World, s: int, now: float) -> None:
 
 @compiled
 def end_waiting(world: World, s: int) -> None:
-    """Undo `begin_waiting`: the last job of shape s has left."""
+    """Forget shape s, the last job of which has left."""
     ledger, shape = world.ledger, world.queue.shapes[s]
     known, shape.joined = shape.joined == KNOWN, 0
     if not known:
@@ -132,7 +120,7 @@ def review(world: World, head: int, now: float) -> None:
     ledger, before = world.ledger, world.ledger.state[HEAD]
     ledger.state[HEAD] = head
     for k in range(ledger.state[MOVED]):
-        t = wide(ledger.moved[k])
+        t = wide(ledger.lists[MOVED, k])
         ledger.accounts[t].moved = 0
         if ledger.accounts[t].holders > 0:
             _review_account(world, t, now)
@@ -144,7 +132,7 @@ def review(world: World, head: int, now: float) -> None:
         return
     if before == NOBODY or head == NOBODY:
         for k in range(ledger.state[OPEN_SHAPES]):
-            _consider(world, wide(ledger.open_shapes[k]), now)
+            _consider(world, wide(ledger.lists[OPEN_SHAPES, k]), now)
         return
     if before >= 0 and world.queue.shapes[before].joined == KNOWN:
         _consider(world, before, now)
@@ -175,12 +163,12 @@ def _set_open(world: World, s: int, fits: bool) -> None:
         return
     if fits:
         shape.open_at = ledger.state[OPEN_SHAPES]
-        ledger.open_shapes[shape.open_at] = s
+        ledger.lists[OPEN_SHAPES, shape.open_at] = s
         ledger.state[OPEN_SHAPES] += 1
     else:
         ledger.state[OPEN_SHAPES] -= 1
-        last = ledger.open_shapes[ledger.state[OPEN_SHAPES]]
-        ledger.open_shapes[shape.open_at] = last
+        last = ledger.lists[OPEN_SHAPES, ledger.state[OPEN_SHAPES]]
+        ledger.lists[OPEN_SHAPES, shape.open_at] = last
         world.queue.shapes[last].open_at = shape.open_at
         shape.open_at = -1
 
@@ -210,7 +198,7 @@ def _narrow_kind(world: World, r: int, g: int) -> None:
         kind.low = max(kind.low, size)
     else:
         kind.high = min(kind.high, size)
-    if needed <= world.ledger.models_free[kind.models]:
+    if needed <= world.ledger.models[kind.models].free:
         kind.free_low = max(kind.free_low, needed)
     else:
         kind.free_high = min(kind.free_high, needed)
@@ -239,19 +227,19 @@ def _review_kinds(world: World, now: float) -> None:
     """Look at the kinds of GPUs of which a total has left its span, and sum the free GPUs anew for that."""
     ledger, free = world.ledger, world.machines.free
     for k in range(ledger.models.size):
-        ledger.models_free[k] = 0
+        ledger.models[k].free = 0
         for m in range(free.size - FREE_MODELS):
-            if ledger.models[k] >> m & 1:
-                ledger.models_free[k] += free[FREE_MODELS + m]
+            if ledger.models[k].bits >> m & 1:
+                ledger.models[k].free += free[FREE_MODELS + m]
     everywhere = _free_everywhere(world)
     for a in range(ledger.state[KINDS_OPEN]):
-        k = wide(ledger.kinds_open[a])
+        k = wide(ledger.lists[KINDS_OPEN, a])
         kind = ledger.kinds[k]
         if kind.gpu_count == 0:
             _review_without_gpus(world, k, now)
             continue
         unmoved = kind.low <= kind.total < kind.high and kind.all_low <= everywhere < kind.all_high
-        if not (unmoved and kind.free_low <= ledger.models_free[kind.models] < kind.free_high):
+        if not (unmoved and kind.free_low <= ledger.models[kind.models].free < kind.free_high):
             _review_kind(world, k, now)
 
 
@@ -268,7 +256,7 @@ def _review_kind(world: World, k: int, now: float) -> None:
     """Look at the shapes whose size or need one of the totals of kind k has passed, and find its new spans."""
     ledger, kind = world.ledger, world.ledger.kinds[k]
     low, free_low, all_low = kind.low, kind.free_low, kind.all_low
-    free, everywhere = ledger.models_free[kind.models], _free_everywhere(world)
+    free, everywhere = ledger.models[kind.models].free, _free_everywhere(world)
     kind.low = kind.free_low = kind.all_low = -1
     kind.high = kind.free_high = kind.all_high = ENDLESS
     t = wide(kind.first_account)

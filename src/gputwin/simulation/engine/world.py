@@ -52,10 +52,11 @@ class World(NamedTuple):
     RESERVED_JOB,
     RESERVED_COUNT,
     STARVING,
+    LOOK_ONLY,
     OPTIONS,
-) = range(10)
+) = range(11)
 """Positions in World.options: how the run goes (DRAWS: scores are random draws), then how many run, who holds the
-reservation (-1: nobody), and how many waiting jobs have reached the longest wait."""
+reservation (-1: nobody), how many waiting jobs have reached the longest wait, and whether the pass may start nobody."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
 """What may overtake a job that does not fit: World.options[BACKFILL]."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)
