@@ -9,7 +9,8 @@ import numpy as np
 from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
-from gputwin.simulation.engine.ledger import begin_waiting
+from gputwin.simulation.engine.index import LOG_END
+from gputwin.simulation.engine.ledger import CAUGHT_UP, NEW_SHAPES, begin_waiting
 from gputwin.simulation.engine.passes import begin, queue_of
 from gputwin.simulation.engine.place import place, place_one, unplace
 from gputwin.simulation.engine.queue import WAITING, push, remove
@@ -78,10 +79,19 @@ def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) 
             else:
                 decide = _enter(world, arrival, decide, now, order, score, devices) or decide
             arrival += 1
-        if world.queue.counts[WAITING] > 0 and (decide or (mode == GREEDY and world.options[STARVING] == 0)):
-            # Under greedy skip an arrival alone lets nobody else start, but what it took may change why others wait.
+        if world.queue.counts[WAITING] > 0 and (decide or _look_again(world)):
             world.options[LOOK_ONLY] = not decide
             schedule_pass(world, now, score, devices)
+
+
+@inlined
+def _look_again(world: World) -> bool:
+    """Return whether others may wait for something else now, though nobody can start who could not before.
+
+    So it is under greedy skip when an arrival alone was started or put into the queue of a shape nobody waited with.
+    """
+    changed = world.ledger.state[CAUGHT_UP] != world.index.log_end[LOG_END] or world.ledger.state[NEW_SHAPES] > 0
+    return changed and world.options[BACKFILL] == GREEDY and world.options[STARVING] == 0
 
 
 @compiled

@@ -20,7 +20,7 @@ from gputwin.simulation.engine.reservation import reserve
 from gputwin.simulation.engine.running import enlist
 from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.veils import fits_beside, refresh, restore, withhold, withhold_row
-from gputwin.simulation.engine.waiting import count_changes, end_pass, end_waiting, hopeless, reason, review
+from gputwin.simulation.engine.waiting import count_changes, end_pass, end_waiting, hopeless, look_for_room, reason
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
@@ -98,7 +98,7 @@ def _greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     if world.options[LOOK_ONLY] != 0:
         end_pass(world, NOBODY, now)
         return
-    review(world, NOBODY, now)
+    look_for_room(world)
     candidates, count = world.queue.candidates, _may_fit(world)
     while count > 0:
         at, j = 0, first(world.queue, candidates[0])
@@ -166,7 +166,7 @@ def _easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     if world.options[RESERVED_JOB] != head:
         reserve(world, head, score, devices)
     candidates, shapes = world.queue.candidates, world.queue.shapes
-    review(world, wide(world.queue.jobs[head].shape), now)
+    look_for_room(world)
     count = _open_shapes(world, head)
     window = world.reserved_from[0] - now
     while count > 0:

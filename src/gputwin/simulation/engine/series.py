@@ -12,7 +12,7 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import LOG_END, Index
-from gputwin.simulation.engine.state import WHOLE, Floats, Ints, Knobs, Machines
+from gputwin.simulation.engine.state import Floats, Ints, Knobs, Machines
 
 WAITING_JOBS, RUNNING_JOBS, FRAGMENTED, USED = 0, 1, 2, 3
 """Columns of Series.values; from USED on: CPU, memory, disk, RDMA, then milli-GPU per model."""
@@ -107,9 +107,6 @@ def unusable(machines: Machines, n: int, cpu: int, milli: int, count: int) -> in
     node = machines.nodes[n]
     if count == 0 or node.cpu_free < cpu:
         return node.gpu_free
-    if node.gpus_whole * WHOLE == node.gpu_free:
-        # No device is shared, as is usual: the idle ones fit whatever share is asked for.
-        return 0 if node.gpus_whole >= count else node.gpu_free
     fitting, below = 0, 0
     for d in range(node.gpu_count):
         free = machines.gpus[n, d].free

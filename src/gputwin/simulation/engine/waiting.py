@@ -39,7 +39,7 @@ def count_changes(world: World) -> None:
     catch_up(world.ledger, world.index, world.machines, world.requests)
 
 
-@compiled
+@inlined
 def hopeless(world: World, s: int) -> bool:
     """Return whether placing a job of shape s is sure to fail, by a ledger that has caught up.
 
@@ -54,7 +54,7 @@ def hopeless(world: World, s: int) -> bool:
     return False
 
 
-@compiled
+@inlined
 def end_pass(world: World, head: int, now: float) -> None:
     """Look again at what the pass has changed, and get to know the shapes that are new and still wait."""
     # First of all: spans may be narrowed only where totals are within them.
@@ -113,7 +113,21 @@ def end_waiting(world: World, s: int) -> None:
     _set_open(world, s, False)
 
 
-@compiled
+@inlined
+def look_for_room(world: World) -> None:
+    """List the shapes that have room now; what they wait for otherwise is asked at the end of the pass."""
+    count_changes(world)
+    ledger = world.ledger
+    for k in range(ledger.state[MOVED]):
+        t = wide(ledger.lists[MOVED, k])
+        g = wide(ledger.accounts[ledger.accounts[t].request].first_group)
+        while g >= 0:
+            s = wide(ledger.waiters[g].shape)
+            _set_open(world, s, _has_room(world, s))
+            g = wide(ledger.waiters[g].next)
+
+
+@inlined
 def review(world: World, head: int, now: float) -> None:
     """Look again at the shapes for which something has changed. `head`: the shape at the head, see Ledger.state."""
     count_changes(world)
@@ -143,9 +157,7 @@ def review(world: World, head: int, now: float) -> None:
 @compiled
 def _consider(world: World, s: int, now: float) -> None:
     """Give the verdict on shape s: whether each of its groups has room, and what its jobs wait for."""
-    shape, ledger, fits = world.queue.shapes[s], world.ledger, True
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        fits = fits and ledger.accounts[world.groups[g].request].total >= world.groups[g].size
+    shape, ledger, fits = world.queue.shapes[s], world.ledger, _has_room(world, s)
     _set_open(world, s, fits)
     if world.options[ATTRIBUTE] == 0:
         return
@@ -153,6 +165,16 @@ def _consider(world: World, s: int, now: float) -> None:
     cause = BEHIND if behind else reason(world, s)
     if cause != shape.cause:
         blame(world.causes, world.queue.shapes, s, cause, now)
+
+
+@inlined
+def _has_room(world: World, s: int) -> bool:
+    """Return whether each group of shape s has room, taken alone."""
+    shape = world.queue.shapes[s]
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        if world.ledger.accounts[world.groups[g].request].total < world.groups[g].size:
+            return False
+    return True
 
 
 @inlined
@@ -217,12 +239,16 @@ def _review_account(world: World, t: int, now: float) -> None:
     g = wide(world.ledger.accounts[account.request].first_group)
     while g >= 0:
         _narrow(world, t, g)
+        s = wide(world.ledger.waiters[g].shape)
         if (world.groups[g].size <= low) != (world.groups[g].size <= account.total):
-            _consider(world, wide(world.ledger.waiters[g].shape), now)
+            _consider(world, s, now)
+        else:
+            # It had room, or had none, only during the pass.
+            _set_open(world, s, _has_room(world, s))
         g = wide(world.ledger.waiters[g].next)
 
 
-@compiled
+@inlined
 def _review_kinds(world: World, now: float) -> None:
     """Look at the kinds of GPUs of which a total has left its span, and sum the free GPUs anew for that."""
     ledger, free = world.ledger, world.machines.free
