@@ -18,6 +18,9 @@ from gputwin.studies.bench.plain import PlainSimulator
 from gputwin.studies.bench.suite import BENCHMARKS, run_suite
 from gputwin.studies.bench.workloads import MANY_SIZES, whole_gpu_jobs
 from tests.cli.process import gputwin
+from tests.oracles.cases import outcomes_of, read_back
+from tests.oracles.reference import Node, simulate
+from tests.oracles.test_against_reference import differences
 
 RULES = [
     (o, b, p) for o in ("fifo", "sjf") for b in ("strict", "greedy", "easy") for p in ("first-fit", "best-fit", "fgd")
@@ -39,7 +42,18 @@ def crowded(jobs: int, nodes: int, seed: int) -> tuple[Workload, Cluster]:
     return workload, Cluster("few", (NodeGroup("node", nodes, 8, cpu_milli=96_000, memory_mib=400_000),))
 
 
-@pytest.mark.parametrize("name", BENCHMARKS)
+def one_of_each_shape(workload: Workload, most_instances: int) -> Workload:
+    """Return the first job of each shape that is no larger gang, coming soon one after the other."""
+    instances = workload.shapes["instances"][workload.jobs["shape"]].astype(np.int64)
+    first = np.sort(np.unique(workload.jobs["shape"], return_index=True)[1])
+    first = first[instances[first] <= most_instances]
+    jobs = workload.jobs[first].copy()
+    jobs["submit"] = 10.0 * np.arange(jobs.size)
+    jobs["first_slot"] = np.cumsum(instances[first]) - instances[first]
+    return replace(workload, jobs=jobs)
+
+
+@pytest.mark.parametrize("name", [name for name, b in BENCHMARKS.items() if b.reference_jobs])
 def test_engine_and_yardstick_start_every_job_of_a_benchmark_at_the_same_time(name):
     benchmark = BENCHMARKS[name]
     jobs = 25 if benchmark.scheduler.placement == "fgd" else 300
@@ -61,6 +75,32 @@ def test_engine_and_yardstick_lose_the_same_pods_of_a_full_cluster():
     engine, plain = starts(workload, few, Scheduler("fifo", "loss", "fgd"))
     np.testing.assert_array_equal(engine, plain)
     assert 0 < np.isnan(engine).sum() < 300
+
+
+@pytest.mark.parametrize("name", [name for name, b in BENCHMARKS.items() if b.few_shapes])
+def test_engine_and_reference_agree_on_gangs_of_many_shapes(name):
+    """On a few nodes of each group, so that most wait; starts, places and causes are compared."""
+    rules = BENCHMARKS[name].scheduler
+    workload, cluster = BENCHMARKS[name].make(2_000, 3)
+    workload = one_of_each_shape(workload, most_instances=12)
+    few = replace(cluster, groups=tuple(replace(g, count=min(g.count, 3)) for g in cluster.groups))
+    asks, jobs = read_back(workload)
+    nodes = [
+        Node(n["gpu_count"], n["gpu_model"], n["cpu_milli"], n["memory_mib"]) for n in few.nodes().iter_rows(named=True)
+    ]
+    plain = simulate(nodes, jobs, rules.order, rules.backfill, rules.placement)
+    assert not differences(outcomes_of(run(workload, few, rules), asks), plain)
+    assert sum(outcome.start > job.submit for outcome, job in zip(plain, jobs, strict=True)) > 30
+
+
+def test_many_shapes_are_put_beside_few_where_both_are_measured(tmp_path):
+    names = ["fifo easy", "fifo easy, many shapes"]
+    done = gputwin(["bench", *(f"--only={name}" for name in names), "--jobs", "60", "--json"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    few, many = json.loads(done.stdout)["benchmarks"]
+    assert many["ratio_to_few_shapes"] == pytest.approx(many["jobs_per_cpu_second"] / few["jobs_per_cpu_second"])
+    assert many["ratio"] is None
+    assert few["ratio_to_few_shapes"] is None
 
 
 def test_the_longest_queue_counts_jobs_between_submission_and_start():

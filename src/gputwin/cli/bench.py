@@ -39,15 +39,21 @@ def run(
                 b.name,
                 f"{b.jobs:,}",
                 f"{b.jobs_per_cpu_second:,.0f}",
-                f"{b.reference_jobs_per_cpu_second:,.0f} ({b.reference_jobs:,} jobs)",
-                f"{b.ratio:,.0f}×",
+                f"{b.reference_jobs_per_cpu_second:,.0f} ({b.reference_jobs:,} jobs)" if b.reference_jobs else "-",
+                f"{b.ratio:,.0f}×" if b.ratio else "-",
+                f"{b.shapes:,}",
+                f"{b.ratio_to_few_shapes:.2f}×" if b.ratio_to_few_shapes else "-",
                 f"{b.bytes_per_job:,.0f}",
                 f"{b.most_waiting:,}",
             ]
             for b in figures.benchmarks
         ]
-        columns = ["benchmark", "jobs", "jobs/CPU-s", "plain Python (its jobs)", "ratio", "bytes/job", "longest queue"]
+        columns = ["benchmark", "jobs", "jobs/CPU-s", "plain Python (its jobs)", "ratio"]
+        columns += ["shapes", "to few shapes", "bytes/job", "longest queue"]
         table("The engine beside plain Python on the first jobs of the same, per second of user CPU", columns, rows)
+        say(
+            "to few shapes: jobs of thousands of shapes, seven instances each, beside the same rule with one-instance jobs"
+        )
         say(f"warm start: gputwin simulate of 1,000 jobs takes {figures.warm_start_cpu_seconds:.2f} s of CPU")
         columns = ["simulator", "workload", "jobs", "jobs/CPU-s"]
         table("Other simulators, measured on machines like ours (2 cores, 24 GiB)", columns, PUBLISHED)

@@ -17,8 +17,8 @@ from gputwin.simulation.engine.devices import fullest
 from gputwin.simulation.engine.events import make_events
 from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
 from gputwin.simulation.engine.kernel import run_world
+from gputwin.simulation.engine.ledger import make_ledger
 from gputwin.simulation.engine.queue import make_queue
-from gputwin.simulation.engine.reservation import FIELDS
 from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
@@ -35,12 +35,14 @@ from gputwin.simulation.engine.state import (
     Machines,
     Records,
 )
+from gputwin.simulation.engine.veils import FIELDS
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
     BY_SCORE,
     CONSERVATIVE,
     CONSOLIDATE,
+    DRAWS,
     EASY,
     GANG,
     GREEDY,
@@ -122,6 +124,7 @@ def run(
         raise UserError(f"max_wait is {max_wait:g} s; give 0 or more")
     options[TRACK] = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
     options[ATTRIBUTE] = attribute
+    options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
     submit = workload.jobs["submit"]
     width = bin_seconds or max(float(submit[-1] - submit[0]) / DEFAULT_BINS, 1.0)
@@ -219,6 +222,7 @@ def _make_world(
         groups=workload.groups,
         queue=make_queue(jobs, shapes),
         index=index,
+        ledger=make_ledger(requests, workload.groups, shapes, workload.allowed, machines),
         events=make_events(jobs.size * (1 + tracked + (max_wait < np.inf))),
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),
@@ -227,7 +231,8 @@ def _make_world(
         reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),
         withheld=np.zeros((max(gang, machines.nodes.size + 1), FIELDS + 2 * machines.gpus.shape[1])),
-        rows=np.zeros(machines.nodes.size, np.int32),
+        rows=np.full(machines.nodes.size, -1, np.int32),
+        veils=np.zeros(gang, np.int32),
         endings=make_events(jobs.size if tracked else 1),
         freed=np.zeros(jobs.size if tracked else 1, np.int32),
         regions=np.zeros(machines.nodes.size, np.int64),

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.index import FULL, GPU_ONLY, LOG_END, NO_LIMIT, NO_NETWORK, Index, has_room
+from gputwin.simulation.engine.index import FULL, GPU_ONLY, LOG_END, NO_LIMIT, NO_NETWORK, Index
+from gputwin.simulation.engine.ledger import Ledger, has_room_for
 from gputwin.simulation.engine.state import FREE_MODELS, Floats, Ints, Machines, Records
 
 CAUSE_NAMES = (
@@ -116,7 +117,9 @@ def blame_head(causes: Causes, j: int, cause: int, now: float) -> None:
 
 
 @compiled
-def cause_of(machines: Machines, requests: Records, shapes: Records, groups: Records, index: Index, s: int) -> int:
+def cause_of(
+    machines: Machines, requests: Records, shapes: Records, groups: Records, index: Index, ledger: Ledger, s: int
+) -> int:
     """Return what keeps a job of shape s from starting now."""
     free, shape = machines.free, shapes[s]
     # A shape of one group that is known not to fit need not be asked again.
@@ -124,7 +127,7 @@ def cause_of(machines: Machines, requests: Records, shapes: Records, groups: Rec
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r, size = groups[g].request, groups[g].size
         request = requests[r]
-        if not alone and has_room(index, machines, requests, r, size, FULL):
+        if not alone and has_room_for(ledger, index, machines, requests, r, size, FULL):
             continue
         if request.gpu_count > 0:
             needed = size * request.gpu_count * request.gpu_milli
@@ -135,11 +138,11 @@ def cause_of(machines: Machines, requests: Records, shapes: Records, groups: Rec
                     allowed += free[FREE_MODELS + m]
             if allowed < needed:
                 return GPU_MODEL if everywhere >= needed else GPU
-            if not has_room(index, machines, requests, r, size, GPU_ONLY):
+            if not has_room_for(ledger, index, machines, requests, r, size, GPU_ONLY):
                 return FRAGMENTATION
-        if request.max_per_node >= 0 and has_room(index, machines, requests, r, size, NO_LIMIT):
+        if request.max_per_node >= 0 and has_room_for(ledger, index, machines, requests, r, size, NO_LIMIT):
             return MAX_PER_NODE
-        if request.rdma > 0 and has_room(index, machines, requests, r, size, NO_NETWORK):
+        if request.rdma > 0 and has_room_for(ledger, index, machines, requests, r, size, NO_NETWORK):
             return RDMA
         enough = free[0] >= size * request.cpu and free[1] >= size * request.memory and free[2] >= size * request.disk
         return FRAGMENTATION if request.gpu_count == 0 and enough else CPU_MEMORY

@@ -17,12 +17,14 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.index import FULL, room_on, touch
-from gputwin.simulation.engine.passes import blame_all, start_waiting
+from gputwin.simulation.engine.ledger import NO_HEAD
+from gputwin.simulation.engine.passes import start_waiting
 from gputwin.simulation.engine.place import place
 from gputwin.simulation.engine.queue import after, first_of_all
-from gputwin.simulation.engine.reservation import FIELDS, add_row, hide_row
 from gputwin.simulation.engine.state import change, wide
-from gputwin.simulation.engine.world import ATTRIBUTE, RESERVED_JOB, RUNNING_COUNT, World
+from gputwin.simulation.engine.veils import FIELDS, add_row, hide_row
+from gputwin.simulation.engine.waiting import end_pass
+from gputwin.simulation.engine.world import RESERVED_JOB, RUNNING_COUNT, World
 
 
 def conservative_pass(world: World, now: float, score: Any, devices: Any) -> None:
@@ -45,8 +47,7 @@ def conservative_pass(world: World, now: float, score: Any, devices: Any) -> Non
             _start_planned(world, j, now)
         j = following
     world.reserved_from[0] = _next_start(world)
-    if world.options[ATTRIBUTE] != 0:
-        blame_all(world, -1, now)
+    end_pass(world, NO_HEAD, now)
 
 
 @compiled

@@ -9,7 +9,9 @@ import numpy as np
 from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
-from gputwin.simulation.engine.passes import begin, blame_cluster, queue_of, reason
+from gputwin.simulation.engine.index import LOG_END
+from gputwin.simulation.engine.ledger import CAUGHT_UP, NEW_SHAPES, begin_waiting
+from gputwin.simulation.engine.passes import begin, queue_of
 from gputwin.simulation.engine.place import place, place_one, unplace
 from gputwin.simulation.engine.queue import WAITING, push, remove
 from gputwin.simulation.engine.running import believe, discharge
@@ -21,6 +23,7 @@ from gputwin.simulation.engine.world import (
     CONSERVATIVE,
     FINISHED,
     GREEDY,
+    LOOK_ONLY,
     LOSS,
     LOST,
     NEVER_FITS,
@@ -76,8 +79,19 @@ def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) 
             else:
                 decide = _enter(world, arrival, decide, now, order, score, devices) or decide
             arrival += 1
-        if decide and world.queue.counts[WAITING] > 0:
+        if world.queue.counts[WAITING] > 0 and (decide or _look_again(world)):
+            world.options[LOOK_ONLY] = not decide
             schedule_pass(world, now, score, devices)
+
+
+@inlined
+def _look_again(world: World) -> bool:
+    """Return whether others may wait for something else now, though nobody can start who could not before.
+
+    So it is under greedy skip when an arrival alone was started or put into the queue of a shape nobody waited with.
+    """
+    changed = world.ledger.state[CAUGHT_UP] != world.index.log_end[LOG_END] or world.ledger.state[NEW_SHAPES] > 0
+    return changed and world.options[BACKFILL] == GREEDY and world.options[STARVING] == 0
 
 
 @compiled
@@ -105,17 +119,17 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
         single = world.queue.shapes[s].instances == 1
         if place_one(world, j, score, devices) if single else place(world, j, score, devices):
             begin(world, j, now)
-            if greedy and not alone:
-                # What it took may change why others wait.
-                blame_cluster(world, now)
             return False
         if mode == LOSS:
             world.queue.jobs[j].outcome = LOST
             return False
     q = queue_of(world, s)
+    if mode != STRICT and world.queue.shapes[q].waiting == 0:
+        begin_waiting(world.ledger, world.queue.shapes, s)
+        if world.options[ATTRIBUTE] != 0:
+            # Its clocks stood still while nobody waited.
+            blame(world.causes, world.queue.shapes, s, wide(world.queue.shapes[s].cause), now)
     if world.options[ATTRIBUTE] != 0:
-        if mode != STRICT and world.queue.shapes[q].waiting == 0:
-            blame(world.causes, world.queue.shapes, s, reason(world, s), now)
         begin_wait(world.causes, world.queue.shapes, s, j, now)
     push(world.queue, q, j, order(world.queue.jobs, j, now, world.knobs))
     if world.max_wait[0] < np.inf:

@@ -9,17 +9,34 @@ from typing import Any
 
 import numpy as np
 
-from gputwin.simulation.engine.attribution import BEHIND, blame, blame_head, cause_of, end_wait
+from gputwin.simulation.engine.attribution import blame_head, end_wait
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, schedule
-from gputwin.simulation.engine.place import fits, fits_now, place
-from gputwin.simulation.engine.queue import LISTED, before, first, first_of_all, first_short, remove
-from gputwin.simulation.engine.reservation import reserve, restore, withhold
+from gputwin.simulation.engine.index import FIRST_FITS
+from gputwin.simulation.engine.ledger import NEW_SHAPES, NOBODY, OPEN_SHAPES
+from gputwin.simulation.engine.place import fits, place, unplace
+from gputwin.simulation.engine.queue import before, first, first_of_all, first_short, remove
+from gputwin.simulation.engine.reservation import reserve
 from gputwin.simulation.engine.running import enlist
 from gputwin.simulation.engine.state import wide
-from gputwin.simulation.engine.world import ATTRIBUTE, BACKFILL, RESERVED_JOB, RUNS, STARVING, STRICT, TRACK, World
+from gputwin.simulation.engine.veils import fits_beside, refresh, restore, withhold, withhold_row
+from gputwin.simulation.engine.waiting import count_changes, end_pass, end_waiting, hopeless, look_for_room, reason
+from gputwin.simulation.engine.world import (
+    ATTRIBUTE,
+    BACKFILL,
+    LOOK_ONLY,
+    RESERVED_JOB,
+    RUNS,
+    SHOWN,
+    STARVING,
+    STRICT,
+    TRACK,
+    World,
+)
 
 CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
+_TRIALS = 8
+"""With more reserved nodes in the way, hiding all of them is cheaper."""
 
 
 @inlined
@@ -41,7 +58,10 @@ def begin(world: World, j: int, now: float) -> None:
 def start_waiting(world: World, j: int, now: float) -> None:
     """Start job j, which has just been placed, out of the queue."""
     job = world.queue.jobs[j]
-    remove(world.queue, queue_of(world, job.shape), j)
+    q = queue_of(world, wide(job.shape))
+    remove(world.queue, q, j)
+    if world.options[BACKFILL] != STRICT and world.queue.shapes[q].waiting == 0:
+        end_waiting(world, q)
     world.options[STARVING] -= job.key == -np.inf
     if world.options[ATTRIBUTE] != 0:
         end_wait(world.causes, world.queue.shapes, job.shape, j, job.submit, now)
@@ -54,12 +74,6 @@ def queue_of(world: World, s: int) -> int:
     return 0 if world.options[BACKFILL] == STRICT else s
 
 
-@compiled
-def reason(world: World, s: int) -> int:
-    """Return what keeps a job of shape s from starting now."""
-    return cause_of(world.machines, world.requests, world.queue.shapes, world.groups, world.index, s)
-
-
 def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start jobs in order until one does not fit; nobody overtakes it."""
     while True:
@@ -68,7 +82,7 @@ def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
             return
         if not (fits(world, world.queue.jobs[j].shape) and place(world, j, score, devices)):
             if world.options[ATTRIBUTE] != 0:
-                blame_head(world.causes, j, reason(world, world.queue.jobs[j].shape), now)
+                blame_head(world.causes, j, reason(world, wide(world.queue.jobs[j].shape)), now)
             return
         start_waiting(world, j, now)
 
@@ -81,26 +95,40 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
 @compiled
 def _greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start every job that fits. All jobs of a shape fit or fail alike, so shapes are tried, not jobs."""
-    candidates, count = world.queue.candidates, 0
-    for k in range(world.queue.counts[LISTED]):
-        s = world.queue.listed[k]
-        if fits(world, s):
-            candidates[count] = s
-            count += 1
+    if world.options[LOOK_ONLY] != 0:
+        end_pass(world, NOBODY, now)
+        return
+    look_for_room(world)
+    candidates, count = world.queue.candidates, _may_fit(world)
     while count > 0:
         at, j = 0, first(world.queue, candidates[0])
         for k in range(1, count):
             other = first(world.queue, candidates[k])
             if before(world.queue.jobs, other, j):
                 at, j = k, other
-        s = candidates[at]
-        if place(world, j, score, devices):
+        s = wide(candidates[at])
+        if not hopeless(world, s) and place(world, j, score, devices):
             start_waiting(world, j, now)
+            count_changes(world)
             if world.queue.shapes[s].waiting > 0:
                 continue
         count -= 1
         candidates[at] = candidates[count]
-    blame_cluster(world, now)
+    end_pass(world, NOBODY, now)
+
+
+@inlined
+def _may_fit(world: World) -> int:
+    """Collect the shapes that have room, and those of which nothing is known yet; return their number."""
+    ledger, candidates = world.ledger, world.queue.candidates
+    count = ledger.state[OPEN_SHAPES]
+    for k in range(count):
+        candidates[k] = ledger.lists[OPEN_SHAPES, k]
+    for k in range(ledger.state[NEW_SHAPES]):
+        if world.queue.shapes[ledger.lists[NEW_SHAPES, k]].waiting > 0:
+            candidates[count] = ledger.lists[NEW_SHAPES, k]
+            count += 1
+    return count
 
 
 def greedy_pass_with_limit(world: World, now: float, score: Any, devices: Any) -> None:
@@ -115,15 +143,6 @@ def greedy_pass_with_limit(world: World, now: float, score: Any, devices: Any) -
     _greedy_pass(world, now, score, devices)
 
 
-@compiled
-def blame_cluster(world: World, now: float) -> None:
-    """Say for every waiting shape what of the cluster keeps it from starting."""
-    if world.options[ATTRIBUTE] != 0:
-        for k in range(world.queue.counts[LISTED]):
-            s = world.queue.listed[k]
-            blame(world.causes, world.queue.shapes, s, reason(world, s), now)
-
-
 def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
     _easy_pass(world, now, score, devices)
@@ -136,8 +155,10 @@ def _easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
         head = first_of_all(world.queue)
         if head < 0:
             world.options[RESERVED_JOB] = -1
+            world.ledger.state[NEW_SHAPES] = 0
             return
-        if not place(world, head, score, devices):
+        count_changes(world)
+        if hopeless(world, wide(world.queue.jobs[head].shape)) or not place(world, head, score, devices):
             break
         start_waiting(world, head, now)
         # It may have taken what was reserved for one behind it.
@@ -145,6 +166,7 @@ def _easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     if world.options[RESERVED_JOB] != head:
         reserve(world, head, score, devices)
     candidates, shapes = world.queue.candidates, world.queue.shapes
+    look_for_room(world)
     count = _open_shapes(world, head)
     window = world.reserved_from[0] - now
     while count > 0:
@@ -155,22 +177,59 @@ def _easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
                 at, best = k, j
         if best < 0:
             break
-        s = candidates[at]
+        s = wide(candidates[at])
         ends_before = world.queue.jobs[best].predicted <= window
-        if not ends_before:
-            withhold(world)
-        placed = place(world, best, score, devices)
-        if not ends_before:
-            restore(world)
+        placed = not hopeless(world, s) and _place_beside(world, best, ends_before, score, devices)
         if placed:
             start_waiting(world, best, now)
+            count_changes(world)
         else:
             shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
         if shapes[s].reach == CLOSED or shapes[s].waiting == 0:
             count -= 1
             candidates[at] = candidates[count]
-    if world.options[ATTRIBUTE] != 0:
-        blame_all(world, head, now)
+    end_pass(world, wide(world.queue.jobs[head].shape), now)
+
+
+@compiled
+def _place_beside(world: World, j: int, ends_before: bool, score: Any, devices: Any) -> bool:
+    """Place job j where it does not delay the reservation; `ends_before`: it is believed to end before that begins."""
+    if ends_before:
+        return place(world, j, score, devices)
+    refresh(world)
+    if world.requests[0].slot == FIRST_FITS:
+        placed = _place_on_trial(world, j, score, devices)
+    else:
+        withhold(world)
+        placed = place(world, j, score, devices)
+    restore(world)
+    return placed
+
+
+@compiled
+def _place_on_trial(world: World, j: int, score: Any, devices: Any) -> bool:
+    """Place job j on the first nodes that fit beside the reservation, hiding only what stands in its way.
+
+    A node hidden in part is fit for less. So where the first that fit are none of those still to be hidden, they would
+    also be the first with all hidden; and where nothing fits, nothing would.
+    """
+    first = world.queue.jobs[j].first_slot
+    size = world.queue.shapes[world.queue.jobs[j].shape].instances
+    for _ in range(_TRIALS):
+        if not place(world, j, score, devices):
+            return False
+        in_the_way = wide(-1)
+        for i in range(first, first + size):
+            k = wide(world.rows[world.slots[i].node])
+            if k >= 0 and world.veils[k] == SHOWN:
+                in_the_way = k
+                break
+        if in_the_way < 0:
+            return True
+        unplace(world, first, first + size)
+        withhold_row(world, in_the_way)
+    withhold(world)
+    return place(world, j, score, devices)
 
 
 @compiled
@@ -179,19 +238,18 @@ def _open_shapes(world: World, head: int) -> int:
 
     The head's own shape has its reservation and is not among them.
     """
-    candidates, shapes, count = world.queue.candidates, world.queue.shapes, 0
-    for k in range(world.queue.counts[LISTED]):
-        s = world.queue.listed[k]
-        if s != world.queue.jobs[head].shape and fits(world, s):
+    candidates, shapes, found, count = world.queue.candidates, world.queue.shapes, _may_fit(world), 0
+    for k in range(found):
+        s = candidates[k]
+        if s != world.queue.jobs[head].shape:
             candidates[count] = s
             shapes[s].reach = SHORT_ONLY
             count += 1
     if count > 0:
-        withhold(world)
+        refresh(world)
         for k in range(count):
-            if fits_now(world, candidates[k]):
+            if fits_beside(world, wide(candidates[k])):
                 shapes[candidates[k]].reach = OPEN
-        restore(world)
     return count
 
 
@@ -200,14 +258,3 @@ def _candidate(world: World, s: int, reach: int, window: float) -> int:
     if reach == OPEN:
         return first(world.queue, s)
     return first_short(world.queue, s, window)
-
-
-@compiled
-def blame_all(world: World, head: int, now: float) -> None:
-    """Say for every waiting shape what it waits for: the cluster, or those before it; `head` has no one before it."""
-    for k in range(world.queue.counts[LISTED]):
-        s = world.queue.listed[k]
-        cause = BEHIND
-        if not fits(world, s) or (head >= 0 and s == world.queue.jobs[head].shape):
-            cause = cause_of(world.machines, world.requests, world.queue.shapes, world.groups, world.index, s)
-        blame(world.causes, world.queue.shapes, s, cause, now)

@@ -22,10 +22,10 @@ class Queue(NamedTuple):
     shapes: Records
     listed: SmallInts
     candidates: SmallInts  # scratch: shapes that may start in the present pass
-    counts: Ints  # waiting jobs, listed shapes
+    counts: Ints  # waiting jobs, listed shapes, the job that goes before all others (-1: not known)
 
 
-WAITING, LISTED = 0, 1
+WAITING, LISTED, FIRST = 0, 1, 2
 
 
 def make_queue(jobs: Records, shapes: Records) -> Queue:
@@ -35,8 +35,9 @@ def make_queue(jobs: Records, shapes: Records) -> Queue:
     shapes["never_fits"] = -1
     shapes["first"] = -1
     shapes["fits"] = -1
+    shapes["open_at"] = -1
     listed, candidates = np.zeros(shapes.size, np.int32), np.zeros(shapes.size, np.int32)
-    return Queue(jobs, shapes, listed, candidates, np.zeros(2, np.int64))
+    return Queue(jobs, shapes, listed, candidates, np.array([0, 0, -1], np.int64))
 
 
 @inlined
@@ -132,6 +133,9 @@ def push(queue: Queue, s: int, j: int, key: float) -> None:
     shape.root = _insert(queue.jobs, wide(shape.root), j)
     if shape.first < 0 or before(queue.jobs, j, shape.first):
         shape.first = j
+    known = queue.counts[FIRST]
+    if queue.counts[WAITING] == 0 or (known >= 0 and before(queue.jobs, j, known)):
+        queue.counts[FIRST] = j
     shape.waiting += 1
     queue.counts[WAITING] += 1
     if shape.waiting == 1:
@@ -147,6 +151,8 @@ def remove(queue: Queue, s: int, j: int) -> None:
     shape.root = _remove(queue.jobs, wide(shape.root), j)
     if shape.first == j:
         shape.first = _leftmost(queue.jobs, wide(shape.root))
+    if queue.counts[FIRST] == j:
+        queue.counts[FIRST] = -1
     shape.waiting -= 1
     queue.counts[WAITING] -= 1
     if shape.waiting == 0:
@@ -190,11 +196,14 @@ def first_short(queue: Queue, s: int, most: float) -> int:
 @compiled
 def first_of_all(queue: Queue) -> int:
     """Return the waiting job that goes before all others; -1 for none."""
-    best = wide(-1)
+    best = queue.counts[FIRST]
+    if best >= 0:
+        return best
     for k in range(queue.counts[LISTED]):
         j = first(queue, queue.listed[k])
         if best < 0 or before(queue.jobs, j, best):
             best = j
+    queue.counts[FIRST] = best
     return best
 
 

@@ -1,8 +1,8 @@
-"""EASY's reservation: when and where the first blocked job will start, and how others may use its nodes till then.
+"""EASY's reservation: when and where the first blocked job will start.
 
 Lifka, "The ANL/IBM SP Scheduling System", 1995; Mu'alem and Feitelson, 2001. The shadow time is the first believed
 end of a running job at which the blocked job fits. Its instances are then given definite nodes and devices; a job that
-is believed to end later may use of those nodes only what the reservation leaves.
+is believed to end later may use of those nodes only what the reservation leaves (`veils.py`).
 """
 
 from __future__ import annotations
@@ -13,22 +13,26 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.events import FINISH, next_time, pop, schedule
-from gputwin.simulation.engine.index import FREED, FULL, room_on, touch
+from gputwin.simulation.engine.index import FULL, room_on, touch
 from gputwin.simulation.engine.place import fits_now, place, unplace
-from gputwin.simulation.engine.state import WHOLE, Floats, change, wide
-from gputwin.simulation.engine.world import FREED_BEFORE, RESERVED_COUNT, RESERVED_JOB, RUNNING_COUNT, World
+from gputwin.simulation.engine.state import change, wide
+from gputwin.simulation.engine.veils import settle_rows
+from gputwin.simulation.engine.world import RESERVED_COUNT, RESERVED_JOB, RUNNING_COUNT, World
 
 
 @compiled
 def reserve(world: World, j: int, score: Any, devices: Any) -> None:
     """Reserve the earliest start of the blocked job j."""
     world.options[RESERVED_JOB] = j
+    for k in range(world.options[RESERVED_COUNT]):
+        world.rows[world.reserved[k].node] = -1
     world.options[RESERVED_COUNT] = 0
     world.reserved_from[0] = np.inf
     if world.queue.shapes[world.queue.jobs[j].shape].instances == 1:
         _reserve_one(world, j, score, devices)
     else:
         _reserve_gang(world, j, score, devices)
+    settle_rows(world)
 
 
 @compiled
@@ -115,109 +119,3 @@ def _shift(world: World, j: int, sign: int) -> None:
         slot = world.slots[i]
         change(world.machines, world.requests, slot.request, slot.node, slot.devices, sign)
         touch(world.index, world.machines, slot.node, sign < 0)
-
-
-APPLICATION, FIELDS = 4, 5
-"""Withheld: CPU, memory, disk, RDMA, whether an instance counts as living there; then each device's share, memory."""
-
-
-@compiled
-def withhold(world: World) -> None:
-    """Hide on reserved nodes what the reservation will need beyond what ends there before it begins.
-
-    World.withheld has one row per reserved instance; the row of a node's first instance carries all of that node.
-    """
-    withheld = world.withheld
-    count = world.options[RESERVED_COUNT]
-    world.options[FREED_BEFORE] = world.index.log_end[FREED]
-    for k in range(count):
-        withheld[k, :] = 0.0
-        world.rows[world.reserved[k].node] = -1
-    for k in range(count):
-        spot = world.reserved[k]
-        if world.rows[spot.node] < 0:
-            world.rows[spot.node] = k
-        add_row(world, withheld[world.rows[spot.node]], spot.request, spot.devices, spot.node, 1.0)
-    for k in range(count):
-        _hide_application(world, k)
-    for k in range(count):
-        n = world.reserved[k].node
-        if world.rows[n] != k:
-            continue
-        i = world.machines.nodes[n].first_slot
-        while i >= 0:
-            if world.queue.jobs[world.links[i].job].believed_end <= world.reserved_from[0]:
-                add_row(world, withheld[k], world.slots[i].request, world.slots[i].devices, n, -1.0)
-            i = wide(world.links[i].next)
-        for f in range(withheld.shape[1]):
-            withheld[k, f] = max(withheld[k, f], 0.0)
-        hide_row(world, withheld[k], n, 1)
-
-
-@compiled
-def restore(world: World) -> None:
-    """Undo `withhold`; what did not fit before it still does not."""
-    withheld = world.withheld
-    for k in range(world.options[RESERVED_COUNT]):
-        application = world.requests[world.reserved[k].request].application
-        if application >= 0:
-            world.machines.residents[world.reserved[k].node, application] -= int(withheld[k, APPLICATION])
-        if world.rows[world.reserved[k].node] == k:
-            hide_row(world, withheld[k], world.reserved[k].node, -1)
-    world.index.log_end[FREED] = world.options[FREED_BEFORE]
-
-
-@compiled
-def _hide_application(world: World, k: int) -> None:
-    """Count reserved instance k as living on its node already, unless one of its application ends there in time."""
-    spot = world.reserved[k]
-    application = world.requests[spot.request].application
-    if application < 0:
-        return
-    needed = 1
-    for other in range(k):
-        alike = world.requests[world.reserved[other].request].application == application
-        needed += world.reserved[other].node == spot.node and alike
-    i = world.machines.nodes[spot.node].first_slot
-    while i >= 0:
-        ends = world.queue.jobs[world.links[i].job].believed_end <= world.reserved_from[0]
-        needed -= ends and world.requests[world.slots[i].request].application == application
-        i = wide(world.links[i].next)
-    if needed > 0:
-        world.withheld[k, APPLICATION] = 1.0
-        world.machines.residents[spot.node, application] += 1
-
-
-@compiled
-def add_row(world: World, row: Floats, r: int, devices: int, n: int, sign: float) -> None:
-    """Add to a row of withheld amounts what one instance of r holds on node n."""
-    request = world.requests[r]
-    row[0] += sign * request.cpu
-    row[1] += sign * request.memory
-    row[2] += sign * request.disk
-    row[3] += sign * request.rdma
-    most = world.machines.gpus.shape[1]
-    for d in range(world.machines.nodes[n].gpu_count):
-        if devices >> d & 1:
-            row[FIELDS + d] += sign * request.gpu_milli
-            row[FIELDS + most + d] += sign * request.gpu_memory
-
-
-@compiled
-def hide_row(world: World, row: Floats, n: int, sign: int) -> None:
-    """Hide (sign 1) or show again (sign -1) the amounts of a row on node n."""
-    node = world.machines.nodes[n]
-    node.cpu_free -= sign * int(row[0])
-    node.memory_free -= sign * int(row[1])
-    node.disk_free -= sign * int(row[2])
-    node.rdma_free -= sign * int(row[3])
-    most = world.machines.gpus.shape[1]
-    for d in range(node.gpu_count):
-        device = world.machines.gpus[n, d]
-        was = device.free
-        now = was - sign * int(row[FIELDS + d])
-        device.free = now
-        device.memory_free -= sign * int(row[FIELDS + most + d])
-        node.gpus_whole += (now == WHOLE) - (was == WHOLE)
-        node.gpu_free += now - was
-    touch(world.index, world.machines, n, sign < 0)

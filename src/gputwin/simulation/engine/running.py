@@ -7,7 +7,7 @@ import numpy as np
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import touch
 from gputwin.simulation.engine.state import give_back, wide
-from gputwin.simulation.engine.world import RUNNING_COUNT, TRACK, World
+from gputwin.simulation.engine.world import RUNNING_COUNT, STALE, TRACK, World
 
 
 @inlined
@@ -59,6 +59,7 @@ def believe(world: World, j: int, end: float) -> None:
 def _link(world: World, i: int) -> None:
     """Put slot i into its node's list, in order of (end, slot)."""
     n, links = world.slots[i].node, world.links
+    _unsettle(world, n)
     node, end = world.machines.nodes[n], links[i].end
     before, after = wide(-1), wide(node.first_slot)
     while after >= 0 and (links[after].end < end or (links[after].end == end and after < i)):
@@ -76,6 +77,7 @@ def _link(world: World, i: int) -> None:
 @compiled
 def _unlink(world: World, i: int) -> None:
     n, links = world.slots[i].node, world.links
+    _unsettle(world, n)
     before, after = links[i].previous, links[i].next
     if after >= 0:
         links[after].previous = before
@@ -84,3 +86,10 @@ def _unlink(world: World, i: int) -> None:
     else:
         world.machines.nodes[n].first_slot = after
         world.first_end[n] = links[after].end if after >= 0 else np.inf
+
+
+@inlined
+def _unsettle(world: World, n: int) -> None:
+    """Have the reservation work out anew what it needs on node n, where a job starts or ends."""
+    if world.rows[n] >= 0:
+        world.veils[world.rows[n]] = STALE

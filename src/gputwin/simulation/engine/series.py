@@ -91,6 +91,8 @@ def fragmentation_now(series: Series, machines: Machines, index: Index, knobs: K
 def fragmentation(machines: Machines, knobs: Knobs, n: int) -> float:
     """Return the milli-GPU of node n that the typical workload could not use, in expectation."""
     total = 0.0
+    if machines.nodes[n].gpu_free == 0:
+        return total
     for k in range(knobs.typical.size):
         kind = knobs.typical[k]
         may_run = kind.models >> machines.nodes[n].model & 1

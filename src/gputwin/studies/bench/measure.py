@@ -27,7 +27,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Benchmark:
-    """A workload under rules: how many jobs the engine gets, and how many of them plain Python gets."""
+    """A workload under rules: how many jobs the engine gets, and how many of them plain Python gets.
+
+    Plain Python gets none where jobs are gangs, which it does not know.
+    """
 
     name: str
     scheduler: Scheduler
@@ -35,24 +38,32 @@ class Benchmark:
     reference_jobs: int
     make: Callable[[int, int], tuple[Workload, Cluster]]
     """From a number of jobs and a seed."""
+    few_shapes: str | None = None
+    """The benchmark of the same rule with few shapes, for one with many."""
     large: bool = False
     """Takes minutes and gigabytes, so it runs only when asked for."""
 
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one benchmark took; all seconds of CPU are user time. `most_waiting`: jobs in the queue at its longest."""
+    """What one benchmark took; all seconds of CPU are user time. `most_waiting`: jobs in the queue at its longest.
+
+    `ratio` is to plain Python on the first jobs; `ratio_to_few_shapes` to the speed with few shapes under the same rule
+    of overtaking, where that was measured too.
+    """
 
     name: str
     jobs: int
     cpu_seconds: float
     jobs_per_cpu_second: float
     reference_jobs: int
-    reference_jobs_per_cpu_second: float
-    ratio: float
+    reference_jobs_per_cpu_second: float | None
+    ratio: float | None
     bytes_per_job: float
     mean_wait_seconds: float
     most_waiting: int
+    shapes: int
+    ratio_to_few_shapes: float | None = None
 
 
 def measure(benchmark: Benchmark, jobs: int, seed: int) -> Measurement:
@@ -67,20 +78,23 @@ def measure(benchmark: Benchmark, jobs: int, seed: int) -> Measurement:
     del outcome
     if seconds < SHORT_SECONDS:
         seconds = min(seconds, cpu_seconds(lambda: run(workload, cluster, rules))[0])
-    first = replace(workload, jobs=workload.jobs[: benchmark.reference_jobs])
-    plain = PlainSimulator(first, cluster, rules, typical_jobs(workload))
-    reference = first.size / cpu_seconds(plain.run)[0]
+    reference = None
+    if benchmark.reference_jobs:
+        first = replace(workload, jobs=workload.jobs[: benchmark.reference_jobs])
+        plain = PlainSimulator(first, cluster, rules, typical_jobs(workload))
+        reference = first.size / cpu_seconds(plain.run)[0]
     return Measurement(
         name=benchmark.name,
         jobs=workload.size,
         cpu_seconds=seconds,
         jobs_per_cpu_second=workload.size / seconds,
-        reference_jobs=first.size,
+        reference_jobs=min(benchmark.reference_jobs, workload.size),
         reference_jobs_per_cpu_second=reference,
-        ratio=workload.size / seconds / reference,
+        ratio=workload.size / seconds / reference if reference else None,
         bytes_per_job=grown / workload.size,
         mean_wait_seconds=float(np.nanmean(start - submit)),
         most_waiting=most_waiting(submit, start),
+        shapes=int(workload.shapes.size),
     )
 
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from gputwin.core.errors import GputwinError, UserError
@@ -15,7 +15,15 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.simulate import Scheduler
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.measure import Benchmark, Measurement, measure
-from gputwin.studies.bench.workloads import FOUR_SIZES, MANY_SIZES, Kind, openb_pods, whole_gpu_cluster, whole_gpu_jobs
+from gputwin.studies.bench.workloads import (
+    FOUR_SIZES,
+    MANY_SIZES,
+    Kind,
+    openb_pods,
+    pai_jobs,
+    whole_gpu_cluster,
+    whole_gpu_jobs,
+)
 
 _CHILD = "from gputwin.studies.bench.suite import child; child()"
 _COMMAND = "from gputwin.cli.main import run; run()"
@@ -26,6 +34,12 @@ def _whole_gpus(kinds: Sequence[Kind], load: float) -> Callable[[int, int], tupl
     return lambda jobs, seed: (whole_gpu_jobs(jobs, kinds, load, seed), whole_gpu_cluster())
 
 
+def _overloaded_pai(jobs: int, seed: int) -> tuple[Workload, Cluster]:
+    return pai_jobs(jobs, _OVERLOAD, seed)
+
+
+_OVERLOAD = 1.5
+"""Of the GPUs: enough that jobs of hundreds of shapes wait at once."""
 _FIRST_FIT = Scheduler("fifo", "strict", "first-fit")
 _MILLION, _STEADY = 1_000_000, _whole_gpus(FOUR_SIZES, 0.92)
 _BURST, _MIXED = _whole_gpus(FOUR_SIZES, 2.2), _whole_gpus(MANY_SIZES, 0.95)
@@ -34,6 +48,22 @@ _BENCHMARKS = (
     Benchmark("fifo best-fit", Scheduler("fifo", "strict", "best-fit"), _MILLION, 5_000, _STEADY),
     Benchmark("sjf greedy, queue of 100,000", Scheduler("sjf", "greedy", "first-fit"), _MILLION, 20_000, _BURST),
     Benchmark("fifo easy", Scheduler("fifo", "easy", "first-fit"), _MILLION, 20_000, _MIXED),
+    Benchmark(
+        "fifo greedy, many shapes",
+        Scheduler("fifo", "greedy", "first-fit"),
+        50_000,
+        0,
+        _overloaded_pai,
+        few_shapes="sjf greedy, queue of 100,000",
+    ),
+    Benchmark(
+        "fifo easy, many shapes",
+        Scheduler("fifo", "easy", "first-fit"),
+        50_000,
+        0,
+        _overloaded_pai,
+        few_shapes="fifo easy",
+    ),
     Benchmark("fgd openb", Scheduler("fifo", "loss", "fgd"), 12_000, 50, openb_pods),
     Benchmark("fifo first-fit, 10 M", _FIRST_FIT, 10 * _MILLION, 20_000, _STEADY, large=True),
 )
@@ -74,7 +104,17 @@ def run_suite(
         progress(f"{benchmark.name}: {count:,} jobs")
         measured.append(_in_process_of_its_own(benchmark.name, count, seed))
     progress("warm start")
-    return Figures(tuple(measured), warm_start_cpu_seconds())
+    return Figures(_beside_few_shapes(measured), warm_start_cpu_seconds())
+
+
+def _beside_few_shapes(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """Return the measurements, those with many shapes as a ratio to the one with few, where there is one."""
+    speed = {m.name: m.jobs_per_cpu_second for m in measured}
+    beside = []
+    for m in measured:
+        few = BENCHMARKS[m.name].few_shapes
+        beside.append(replace(m, ratio_to_few_shapes=m.jobs_per_cpu_second / speed[few]) if few in speed else m)
+    return tuple(beside)
 
 
 def _in_process_of_its_own(name: str, jobs: int, seed: int) -> Measurement:

@@ -1,4 +1,4 @@
-"""The benchmark workloads, built as record arrays: jobs of one instance on a thousand-node cluster."""
+"""The benchmark workloads: jobs of one instance in few shapes on a thousand-node cluster, and gangs in thousands."""
 
 from __future__ import annotations
 
@@ -70,6 +70,18 @@ def whole_gpu_jobs(jobs: int, kinds: Sequence[Kind], load: float, seed: int) -> 
     requests["max_per_node"] = requests["application"] = -1
     anywhere = np.ones((len(kinds), 1), np.bool_)
     return Workload(records, shapes, groups, requests, anywhere, pl.Series(dtype=pl.String), ("everyone",), ("",), {})
+
+
+def pai_jobs(jobs: int, load: float, seed: int) -> tuple[Workload, Cluster]:
+    """Return jobs like those of Alibaba's PAI cluster, gangs of thousands of shapes, that offer `load` of its GPUs."""
+    cluster = open_cluster("pai2020")
+    workload = workload_of(open_trace(f"synthetic:pai2020?jobs={jobs}&seed={seed}"), cluster_models(cluster))
+    submit, gpu_seconds = workload.jobs["submit"], workload.jobs["gpu_milli"] * workload.jobs["duration"]
+    capacity = WHOLE_GPU_MILLI * int(cluster.nodes()["gpu_count"].sum())
+    # They come as they did, only faster or slower.
+    seconds = gpu_seconds.sum() / (load * capacity)
+    workload.jobs["submit"] = (submit - submit[0]) * (seconds / max(submit[-1] - submit[0], 1.0))
+    return workload, cluster
 
 
 def openb_pods(jobs: int, seed: int) -> tuple[Workload, Cluster]:

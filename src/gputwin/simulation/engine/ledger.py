@@ -1,0 +1,200 @@
+"""How many instances of each waiting request fit now, over all nodes together, kept up to date node by node.
+
+Asking the cluster again for every waiting shape after every event is what costs when shapes are many. So each request
+that somebody waits with has an account: the total of its room. When a node changes, only what it had and has room for
+is counted again; what it had follows from a copy of the node as it was when last counted. Requests that ask for the
+same GPUs are of one kind: where a node has no such GPUs (the usual case when jobs wait), all of the kind are passed over
+at once. Requests without GPUs would be counted again with every change, and nearly always find plenty: such an account
+is at ease, and not counted, as long as one node alone has room for all instances of whoever waits.
+
+An account also knows between which totals nobody's verdict changes, so that those who wait are looked at only when a
+total leaves that span (`waiting.py`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
+from gputwin.simulation.engine.state import APPLICATIONS, Ints, Machines, Records, SmallInts, models_of, wide
+
+ENDLESS = 1 << 62
+"""No total is as large."""
+
+ACCOUNT = np.dtype(
+    [
+        ("total", np.int64),  # instances that fit, over all nodes, of each node at most `most`
+        ("low", np.int64),  # while low <= total < high, the same of those who wait have room
+        ("high", np.int64),
+        ("cpu", np.int64),
+        ("memory", np.int64),
+        ("most", np.int64),  # the largest number of instances anybody asks for
+        ("next", np.int32),
+        ("previous", np.int32),  # open accounts of the same kind, or with ease on the same node
+        ("eased_on", np.int32),  # a node that alone has room for all who wait; -1: the total is kept
+        ("more", np.int32),  # 1: it asks for more than GPUs, CPU and memory
+        ("moved", np.int32),  # 1: it is in Ledger.moved
+        ("request", np.int32),
+        ("relaxed", np.int32),  # what of the request counts: FULL, NO_LIMIT or NO_NETWORK
+        ("kind", np.int32),
+        ("holders", np.int32),  # waiting groups that need it; 0: it is closed
+        ("first_group", np.int32),  # the waiting groups of its request, start of a list (only where FULL)
+        ("no_limit", np.int32),
+        ("no_network", np.int32),  # accounts of the same request that count less of it; -1: it asks for no such thing
+    ],
+    align=True,
+)
+"""The account of request r in full is number r."""
+
+KIND = np.dtype(
+    [
+        ("total", np.int64),  # instances whose GPUs fit, over all nodes
+        ("low", np.int64),
+        ("high", np.int64),
+        ("free_low", np.int64),  # the same for the milli-GPU free on models it may run on
+        ("free_high", np.int64),
+        ("all_low", np.int64),  # and for that free on all models
+        ("all_high", np.int64),
+        ("least_cpu", np.int64),
+        ("least_memory", np.int64),  # none of its accounts asks for less
+        ("gpu_count", np.int64),
+        ("models", np.int32),  # position in Ledger.models
+        ("request", np.int32),  # one that asks for these GPUs
+        ("first_account", np.int32),  # open ones that are not at ease, start of a list
+        ("accounts", np.int32),  # how many are open
+        ("open_at", np.int32),  # in the list of those with open accounts
+    ],
+    align=True,
+)
+
+WAITER = np.dtype([("shape", np.int32), ("next", np.int32), ("previous", np.int32)], align=True)
+"""One per task group, where it waits: others that wait with the same request."""
+
+COUNTED = np.dtype(
+    [
+        ("cpu", np.int64),
+        ("memory", np.int64),
+        ("disk", np.int64),
+        ("rdma", np.int64),
+        ("round", np.int64),
+        ("eased", np.int64),  # accounts at ease because of it, start of a list
+    ],
+    align=True,
+)
+"""What was free on a node when it was last counted, and in which round that was."""
+
+MODELS = np.dtype([("bits", np.int64), ("free", np.int64)], align=True)
+"""A set of GPU models that some kind may run on, and the milli-GPU free on them."""
+
+
+class Ledger(NamedTuple):
+    """Accounts, kinds of GPUs asked for, who waits, and the nodes as they were when last counted."""
+
+    accounts: Records
+    kinds: Records
+    waiters: Records  # [g]
+    nodes: Records  # [n] COUNTED
+    gpus: Records  # [n, d] DEVICE, as they were when last counted
+    residents: SmallInts  # [n, k]: instances by application, when last counted
+    gpu_rooms: SmallInts  # [n, kind]: instances whose GPUs fit on a node (of open kinds)
+    models: Records  # MODELS
+    lists: SmallInts  # [list, k], see below
+    state: Ints
+
+
+KINDS_OPEN, MOVED, OPEN_SHAPES, NEW_SHAPES, CAUGHT_UP, ROUND, HEAD, STATES = range(8)
+"""Positions in Ledger.state: lengths of the lists; the end of the log up to which all is counted, how often that was,
+and whose shape stands at the head of the line (or one of those below).
+
+The lists: kinds with open accounts; accounts whose total has left the span [low, high); shapes that wait though each of
+their groups has room; shapes that began to wait at this instant, most of which start in its pass."""
+NOBODY, NO_HEAD = -1, -2
+"""Instead of the head's shape: nobody waits behind others; all wait behind others."""
+NEW, KNOWN = 1, 2
+"""What a shape's `joined` says."""
+
+
+def make_ledger(requests: Records, groups: Records, shapes: Records, allowed: Records, machines: Machines) -> Ledger:
+    """Return a ledger without open accounts."""
+    kinds, kind_of, models = _kinds(requests, models_of(allowed))
+    accounts = _accounts(requests, kind_of)
+    np.maximum.at(accounts["most"], groups["request"], groups["size"])
+    accounts["most"] = accounts["most"][accounts["request"]]
+    waiters = np.zeros(groups.size, WAITER)
+    waiters["shape"] = np.repeat(np.arange(shapes.size), shapes["groups"])
+    bits, kinds["models"] = np.unique(models, return_inverse=True)
+    sets = np.zeros(bits.size, MODELS)
+    sets["bits"] = bits
+    nodes = machines.nodes
+    counted = np.zeros(nodes.size, COUNTED)
+    for name in ("cpu", "memory", "disk", "rdma"):
+        counted[name] = nodes[f"{name}_free"]
+    counted["eased"] = -1
+    state = np.zeros(STATES, np.int64)
+    state[HEAD] = NOBODY
+    return Ledger(
+        accounts=accounts,
+        kinds=kinds,
+        waiters=waiters,
+        nodes=counted,
+        gpus=machines.gpus.copy(),
+        residents=machines.residents[:, APPLICATIONS:].copy(),
+        gpu_rooms=np.zeros((nodes.size, kinds.size), np.int32),
+        models=sets,
+        lists=np.zeros((CAUGHT_UP, max(kinds.size, accounts.size, shapes.size)), np.int32),
+        state=state,
+    )
+
+
+def _kinds(requests: Records, models: Ints) -> tuple[Records, Ints, Ints]:
+    """Return the kinds of GPUs asked for, which of them each request asks for, and the models each may run on."""
+    # Requests without GPUs run anywhere.
+    asked = np.where(requests["gpu_count"] > 0, models, 0)
+    keys = np.stack([requests["gpu_count"], requests["gpu_milli"], requests["gpu_memory"], asked])
+    _, one, kind_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    kinds = np.zeros(one.size, KIND)
+    kinds["request"], kinds["gpu_count"] = one, requests["gpu_count"][one]
+    kinds["first_account"] = kinds["open_at"] = -1
+    return kinds, kind_of.reshape(-1), asked[one]
+
+
+def _accounts(requests: Records, kind_of: Ints) -> Records:
+    """Return closed accounts: one in full for each request, then those that count less of it."""
+    limited, networked = np.flatnonzero(requests["max_per_node"] >= 0), np.flatnonzero(requests["rdma"] > 0)
+    accounts = np.zeros(requests.size + limited.size + networked.size, ACCOUNT)
+    accounts["request"] = np.concatenate([np.arange(requests.size), limited, networked])
+    accounts["relaxed"] = np.repeat([FULL, NO_LIMIT, NO_NETWORK], [requests.size, limited.size, networked.size])
+    accounts["kind"] = kind_of[accounts["request"]]
+    asked = requests[accounts["request"]]
+    accounts["cpu"], accounts["memory"] = asked["cpu"], asked["memory"]
+    accounts["more"] = (asked["disk"] > 0) | (asked["rdma"] > 0) | (asked["max_per_node"] >= 0)
+    for name in ("first_group", "next", "previous", "eased_on", "no_limit", "no_network"):
+        accounts[name] = -1
+    accounts["no_limit"][limited] = requests.size + np.arange(limited.size)
+    accounts["no_network"][networked] = requests.size + limited.size + np.arange(networked.size)
+    return accounts
+
+
+@inlined
+def begin_waiting(ledger: Ledger, shapes: Records, s: int) -> None:
+    """Note that the first job of shape s waits; if it still does at the end of the pass, accounts are opened."""
+    shapes[s].joined = NEW
+    ledger.lists[NEW_SHAPES, ledger.state[NEW_SHAPES]] = s
+    ledger.state[NEW_SHAPES] += 1
+
+
+@compiled
+def has_room_for(
+    ledger: Ledger, index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int
+) -> bool:
+    """Return what `has_room` does; from the account, where it is open and has caught up."""
+    account = ledger.accounts[r]
+    if account.holders == 0:
+        return has_room(index, machines, requests, r, size, relaxed)
+    if relaxed == GPU_ONLY:
+        return ledger.kinds[account.kind].total >= size
+    t = wide(r) if relaxed == FULL else wide(account.no_limit) if relaxed == NO_LIMIT else wide(account.no_network)
+    return ledger.accounts[t].total >= size
