@@ -16,7 +16,7 @@ import numpy as np
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.index import FULL, GPU_ONLY, LOG_END, NO_LIMIT, NO_NETWORK, Index
 from gputwin.simulation.engine.ledger import Ledger, has_room_for
-from gputwin.simulation.engine.state import FREE_MODELS, Floats, Ints, Machines, Records
+from gputwin.simulation.engine.state import FREE_MODELS, Floats, Ints, Machines, Records, wide
 
 CAUSE_NAMES = (
     "behind_other_job",
@@ -125,7 +125,7 @@ def cause_of(
     # A shape of one group that is known not to fit need not be asked again.
     alone = shape.groups == 1 and shape.fits == 0 and shape.checked == index.log_end[LOG_END]
     for g in range(shape.first_group, shape.first_group + shape.groups):
-        r, size = groups[g].request, groups[g].size
+        r, size = wide(groups[g].request), wide(groups[g].size)
         request = requests[r]
         if not alone and has_room_for(ledger, index, machines, requests, r, size, FULL):
             continue

@@ -11,15 +11,15 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.state import Ints, Records
+from gputwin.simulation.engine.state import Ints, Records, wide
 
-FINISH = 0  # number: job
-NODE_DOWN = 1  # number: node
-NODE_UP = 2  # number: node
-CORRECT = 3  # number: job whose predicted end has passed
-STARVE = 4  # number: job that has waited its maximum
-BEGIN = 5  # number: job whose reservation begins
-TICK = 6
+FINISH = wide(0)  # number: job
+NODE_DOWN = wide(1)  # number: node
+NODE_UP = wide(2)  # number: node
+CORRECT = wide(3)  # number: job whose predicted end has passed
+STARVE = wide(4)  # number: job that has waited its maximum
+BEGIN = wide(5)  # number: job whose reservation begins
+TICK = wide(6)
 _KIND_SHIFT = 40
 
 EVENT = np.dtype([("time", np.float64), ("code", np.int64)], align=True)

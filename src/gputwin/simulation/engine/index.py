@@ -16,7 +16,7 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit import base_room, gpu_room, limit_room, rdma_room
-from gputwin.simulation.engine.state import WHOLE, Flags, Floats, Ints, Machines, Records, SmallInts, models_of
+from gputwin.simulation.engine.state import WHOLE, Flags, Floats, Ints, Machines, Records, SmallInts, models_of, wide
 
 BRANCH = np.dtype(
     [
@@ -29,7 +29,7 @@ BRANCH = np.dtype(
     align=True,
 )
 
-FULL, NO_LIMIT, NO_NETWORK, GPU_ONLY = range(4)
+FULL, NO_LIMIT, NO_NETWORK, GPU_ONLY = (wide(k) for k in range(4))
 """What of a request counts: all of it; not the per-node limit; nor the network; its GPUs alone."""
 
 

@@ -111,7 +111,7 @@ and whose shape stands at the head of the line (or one of those below).
 
 The lists: kinds with open accounts; accounts whose total has left the span [low, high); shapes that wait though each of
 their groups has room; shapes that began to wait at this instant, most of which start in its pass."""
-NOBODY, NO_HEAD = -1, -2
+NOBODY, NO_HEAD = wide(-1), wide(-2)
 """Instead of the head's shape: nobody waits behind others; all wait behind others."""
 NEW, KNOWN = 1, 2
 """What a shape's `joined` says."""

@@ -43,7 +43,7 @@ def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) 
     """
     jobs, shapes, mode = world.queue.jobs, world.queue.shapes, world.options[BACKFILL]
     _mark_never_fitting(world, score, devices)
-    arrival, now = 0, 0.0
+    arrival, now = wide(0), 0.0
     while True:
         coming = jobs[arrival].submit if arrival < jobs.size else np.inf
         upcoming = next_time(world.events)
@@ -99,7 +99,7 @@ def _close(world: World, now: float) -> None:
     """Let the last bin of the series end with the state as it is."""
     end = world.series.clock[BEGIN] + world.series.values.shape[0] * world.series.clock[WIDTH]
     if end > now:
-        advance(world.series, world.machines, world.index, world.knobs, 0, world.options[RUNNING_COUNT], end)
+        advance(world.series, world.machines, world.index, world.knobs, wide(0), world.options[RUNNING_COUNT], end)
 
 
 @inlined

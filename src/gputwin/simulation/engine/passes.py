@@ -88,13 +88,7 @@ def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
 
 
 def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
-    """Start every job that fits, in order; jobs that do not fit are passed over."""
-    _greedy_pass(world, now, score, devices)
-
-
-@compiled
-def _greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
-    """Start every job that fits. All jobs of a shape fit or fail alike, so shapes are tried, not jobs."""
+    """Start every job that fits, in order; others are passed over. All jobs of a shape fit or fail alike: it is tried."""
     if world.options[LOOK_ONLY] != 0:
         end_pass(world, NOBODY, now)
         return
@@ -131,26 +125,8 @@ def _may_fit(world: World) -> int:
     return count
 
 
-def greedy_pass_with_limit(world: World, now: float, score: Any, devices: Any) -> None:
-    """Start every job that fits, in order, unless one has reached the longest wait: that one has a reservation."""
-    while world.options[STARVING] > 0:
-        head = first_of_all(world.queue)
-        if not place(world, head, score, devices):
-            _easy_pass(world, now, score, devices)
-            return
-        start_waiting(world, head, now)
-        world.options[RESERVED_JOB] = -1
-    _greedy_pass(world, now, score, devices)
-
-
 def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
-    _easy_pass(world, now, score, devices)
-
-
-@compiled
-def _easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
-    """Do what `easy_pass` says."""
     while True:
         head = first_of_all(world.queue)
         if head < 0:
@@ -258,3 +234,18 @@ def _candidate(world: World, s: int, reach: int, window: float) -> int:
     if reach == OPEN:
         return first(world.queue, s)
     return first_short(world.queue, s, window)
+
+
+_greedy_pass, _easy_pass = compiled(greedy_pass), compiled(easy_pass)
+
+
+def greedy_pass_with_limit(world: World, now: float, score: Any, devices: Any) -> None:
+    """Start every job that fits, in order, unless one has reached the longest wait: that one has a reservation."""
+    while world.options[STARVING] > 0:
+        head = first_of_all(world.queue)
+        if not place(world, head, score, devices):
+            _easy_pass(world, now, score, devices)
+            return
+        start_waiting(world, head, now)
+        world.options[RESERVED_JOB] = -1
+    _greedy_pass(world, now, score, devices)

@@ -38,7 +38,7 @@ def fits_now(world: World, s: int) -> bool:
     shape = world.queue.shapes[s]
     for g in range(shape.first_group, shape.first_group + shape.groups):
         group = world.groups[g]
-        if not has_room(world.index, world.machines, world.requests, group.request, group.size, FULL):
+        if not has_room(world.index, world.machines, world.requests, wide(group.request), wide(group.size), FULL):
             return False
     return True
 
@@ -46,9 +46,9 @@ def fits_now(world: World, s: int) -> bool:
 @compiled
 def _fits_where_changed(world: World, s: int, since: int) -> bool:
     """Return whether the single instance of shape s fits on a node changed after the log's position `since`."""
-    index, r = world.index, world.groups[world.queue.shapes[s].first_group].request
+    index, r = world.index, wide(world.groups[world.queue.shapes[s].first_group].request)
     for k in range(since, index.log_end[LOG_END]):
-        n = index.log[k & (index.log.size - 1)]
+        n = wide(index.log[k & (index.log.size - 1)])
         if room_on(world.machines, world.requests, index.allowed, r, n, FULL) > 0:
             return True
     return False
@@ -57,7 +57,7 @@ def _fits_where_changed(world: World, s: int, since: int) -> bool:
 @inlined
 def place_one(world: World, j: int, score: Any, devices: Any) -> bool:
     """Give the only instance of job j its node and devices, or return False."""
-    r = world.groups[world.queue.shapes[world.queue.jobs[j].shape].first_group].request
+    r = wide(world.groups[world.queue.shapes[world.queue.jobs[j].shape].first_group].request)
     n = best_node(world.index, world.machines, world.requests, r, world.knobs, score)
     return n >= 0 and _put(world, world.queue.jobs[j].first_slot, r, n, devices)
 
@@ -120,8 +120,9 @@ def unplace(world: World, begin: int, end: int) -> None:
     """Take back the instances in slots begin..end."""
     for i in range(begin, end):
         slot = world.slots[i]
-        give_back(world.machines, world.requests, slot.request, slot.node, slot.devices)
-        touch(world.index, world.machines, slot.node, True)
+        n = wide(slot.node)
+        give_back(world.machines, world.requests, wide(slot.request), n, slot.devices)
+        touch(world.index, world.machines, n, True)
         slot.node = -1
 
 
@@ -150,7 +151,7 @@ def _fullest_node(world: World, r: int, size: int, level: int, region: int) -> i
     Only nodes of the region count, where one is given.
     """
     best, best_room = -1, 0
-    n = _following(world, r, -1)
+    n = _following(world, r, wide(-1))
     while n >= 0:
         if region < 0 or _region_of(world, n, level) == region:
             room = _room(world, r, n)
@@ -170,7 +171,7 @@ def _closest_region(world: World, r: int, size: int) -> tuple[int, int]:
     for level in range(2):
         rooms = world.regions
         rooms[:] = 0
-        n = _following(world, r, -1)
+        n = _following(world, r, wide(-1))
         while n >= 0:
             room = _room(world, r, n)
             if room >= size:

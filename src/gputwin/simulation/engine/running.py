@@ -32,8 +32,9 @@ def discharge(world: World, j: int) -> None:
     end = job.first_slot + world.queue.shapes[job.shape].instances
     for i in range(job.first_slot, end):
         slot = world.slots[i]
-        give_back(world.machines, world.requests, slot.request, slot.node, slot.devices)
-        touch(world.index, world.machines, slot.node, True)
+        n = wide(slot.node)
+        give_back(world.machines, world.requests, wide(slot.request), n, slot.devices)
+        touch(world.index, world.machines, n, True)
     world.options[RUNNING_COUNT] -= 1
     if world.options[TRACK] == 0:
         return

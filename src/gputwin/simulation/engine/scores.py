@@ -13,7 +13,7 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import FIRST_FITS, FULL, LOG_END, Index, next_fit, room_on
-from gputwin.simulation.engine.state import Knobs, Machines, Records
+from gputwin.simulation.engine.state import Knobs, Machines, Records, wide
 
 _FEW = 32
 """With fewer nodes to ask, asking is cheaper than keeping."""
@@ -29,7 +29,7 @@ def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs
     """Return the fitting node with the highest score, the lowest index among equals; -1 for none."""
     request = requests[r]
     if request.slot == FIRST_FITS:
-        return next_fit(index, machines, requests, r, 0, FULL)
+        return next_fit(index, machines, requests, r, wide(0), FULL)
     end = index.log_end[LOG_END]
     since, request.used = end - request.used, end
     if request.seen >= 0 and end - request.seen <= request.fitting:

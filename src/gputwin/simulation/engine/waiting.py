@@ -54,7 +54,7 @@ def hopeless(world: World, s: int) -> bool:
     return False
 
 
-@inlined
+@compiled
 def end_pass(world: World, head: int, now: float) -> None:
     """Look again at what the pass has changed, and get to know the shapes that are new and still wait."""
     # First of all: spans may be narrowed only where totals are within them.
@@ -113,7 +113,7 @@ def end_waiting(world: World, s: int) -> None:
     _set_open(world, s, False)
 
 
-@inlined
+@compiled
 def look_for_room(world: World) -> None:
     """List the shapes that have room now; what they wait for otherwise is asked at the end of the pass."""
     count_changes(world)
@@ -127,7 +127,7 @@ def look_for_room(world: World) -> None:
             g = wide(ledger.waiters[g].next)
 
 
-@inlined
+@compiled
 def review(world: World, head: int, now: float) -> None:
     """Look again at the shapes for which something has changed. `head`: the shape at the head, see Ledger.state."""
     count_changes(world)
@@ -248,7 +248,7 @@ def _review_account(world: World, t: int, now: float) -> None:
         g = wide(world.ledger.waiters[g].next)
 
 
-@inlined
+@compiled
 def _review_kinds(world: World, now: float) -> None:
     """Look at the kinds of GPUs of which a total has left its span, and sum the free GPUs anew for that."""
     ledger, free = world.ledger, world.machines.free
