@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 import gputwin
+from gputwin.core.errors import UserError
 from gputwin.profiling.jobs import History
 from gputwin.profiling.profile import Profile, profile
 from gputwin.profiling.store import load
@@ -31,6 +32,15 @@ def test_the_model_with_the_least_pinball_loss_is_kept(found: Profile) -> None:
     losses = {e.model: e.scores.pinball_seconds for e in found.evaluations}
     assert losses["forest"] < losses["median"]
     assert found.chosen == "forest"
+
+
+def test_what_cannot_be_tested_is_a_mistake_of_the_user() -> None:
+    with pytest.raises(UserError, match="unknown duration model"):
+        profile(trace_of(tasks(60)), models=("nosuch",))
+    at_once = tasks(5).with_columns(pl.lit(0.0).alias("submit_time"), pl.lit(0.0).alias("start_time"))
+    at_once = at_once.with_columns(end_time=pl.col("duration_seconds"))
+    with pytest.raises(UserError, match="too few to test"):
+        profile(trace_of(at_once), models=("median",))
 
 
 def test_classes_ran_as_their_members_did(found: Profile) -> None:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.errors import UserError
 from gputwin.profiling.classes.classes import Classes, find_classes
 from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time
 from gputwin.profiling.jobs import History
-from gputwin.profiling.model import DurationModel, fit
+from gputwin.profiling.model import MODELS, DurationModel, fit
 from gputwin.profiling.notebook import profile_html
 from gputwin.profiling.predict import predict_trace
 from gputwin.profiling.store import Saved, save, telling_columns
@@ -104,10 +105,16 @@ def profile(
     progress: Callable[[str], None] = lambda step: None,
 ) -> Profile:
     """Return classes and the model with the least pinball loss in time order, online, fitted to the whole trace."""
+    for name in models:
+        MODELS.get(name)
     history = History.of(trace)
     progress("clustering")
     classes = find_classes(trace, history.jobs, seed=seed)
     tests = tuple(evaluate_in_time(history, models, online=True, seed=seed, progress=progress))
+    if not tests:
+        raise UserError(
+            f"{history.size} tasks are too few to test a model on: none had ended before the last ones came"
+        )
     chosen = min(tests, key=lambda e: e.scores.pinball_seconds).model
     progress(f"fitting {chosen} to all jobs")
     model = fit(chosen, history, seed=seed)

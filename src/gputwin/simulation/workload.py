@@ -138,7 +138,9 @@ def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
             raise UserError(f"the predictions tell no duration of {unknown:,} tasks; make them from the same trace")
         return found
     if predict not in ("oracle", "requested"):
-        raise UserError(f"unknown prediction '{predict}'; known: oracle, requested")
+        raise UserError(
+            f"unknown prediction '{predict}'; known: oracle, requested, a Parquet file, a saved model's folder"
+        )
     return tasks.select(
         pl.coalesce("requested_seconds", "runtime") if predict == "requested" else "runtime"
     ).to_series()
