@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,9 +16,12 @@ from gputwin.simulation.engine.attribution import make_causes
 from gputwin.simulation.engine.devices import fullest
 from gputwin.simulation.engine.events import make_events
 from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
-from gputwin.simulation.engine.kernel import run_world
+from gputwin.simulation.engine.kernel import Rules, run_world
 from gputwin.simulation.engine.ledger import make_ledger
+from gputwin.simulation.engine.lives import make_lives
+from gputwin.simulation.engine.outages import make_outages
 from gputwin.simulation.engine.queue import make_queue
+from gputwin.simulation.engine.rules import full_speed, never
 from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
@@ -40,20 +43,35 @@ from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
     BY_SCORE,
+    CHANGES,
     CONSERVATIVE,
     CONSOLIDATE,
     DRAWS,
     EASY,
     GANG,
     GREEDY,
+    LOOP,
     LOSS,
+    NEIGHBOURS,
     OPTIONS,
+    PREEMPTS,
+    RANKED,
     RESERVED_JOB,
     TOPOLOGY,
     TRACK,
     World,
 )
-from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, Ordering, Placement, settle
+from gputwin.simulation.interruptions import Checkpoints, Faults, with_faults
+from gputwin.simulation.policy import (
+    BACKFILLS,
+    ORDERINGS,
+    PLACEMENTS,
+    PREEMPTIONS,
+    SPEEDS,
+    Ordering,
+    Placement,
+    settle,
+)
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 
@@ -76,6 +94,23 @@ class Scheduler:
 
 
 @dataclass(frozen=True)
+class Changes:
+    """What may change while jobs run. Nothing by default: then each job has one start and one end."""
+
+    preemption: str = ""
+    """Who must yield; the order's own rule where it has one."""
+    speed: str = ""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    """Work a second by GPU model; 1 where it is not named."""
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    faults: Faults | None = None
+
+    def any(self) -> bool:
+        """Return whether something may change."""
+        return bool(self.preemption or self.speed or self.faults is not None)
+
+
+@dataclass(frozen=True)
 class Run:
     """The raw outcome of a run: the final world, when it ended, and what it was made of."""
 
@@ -86,6 +121,7 @@ class Run:
     seed: int
     last_event: float
     bin_seconds: float
+    changes: Changes
 
 
 def cluster_models(cluster: Cluster) -> tuple[str, ...]:
@@ -105,8 +141,13 @@ def run(
     bin_seconds: float | None = None,
     attribute: bool = True,
     typical: Records | None = None,
+    changes: Changes | None = None,
+    told: Callable[[World], None] | None = None,
 ) -> Run:
-    """Return the outcome of the workload on the cluster under the scheduler's rules."""
+    """Return the outcome of the workload on the cluster under the scheduler's rules.
+
+    `told` is called from time to time with the world as it stands.
+    """
     scheduler = scheduler or Scheduler()
     order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
     backfill = BACKFILLS.get(scheduler.backfill)
@@ -122,15 +163,49 @@ def run(
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
     if max_wait < 0:
         raise UserError(f"max_wait is {max_wait:g} s; give 0 or more")
-    options[TRACK] = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
+    changes = _settled(changes or Changes(), order, backfill.name)
+    changing = changes.any()
+    tracks = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
+    options[TRACK] = tracks or changing
+    options[CHANGES] = changing
+    options[PREEMPTS] = options[RANKED] = bool(changes.preemption)
     options[ATTRIBUTE] = attribute
     options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
     submit = workload.jobs["submit"]
     width = bin_seconds or max(float(submit[-1] - submit[0]) / DEFAULT_BINS, 1.0)
-    world = _make_world(workload, machines, knobs, options, width, placement, max_wait)
-    last = run_world(world, order.key, placement.score, placement.devices or fullest)
-    return Run(world, workload, cluster, scheduler, seed, last, width)
+    rules = Rules(
+        order=order.key,
+        promotion=order.promotion,
+        score=placement.score,
+        devices=placement.devices or fullest,
+        claim=never,
+        rank=never,
+        crossing=never,
+        speed=full_speed,
+    )
+    if changes.preemption:
+        rule = PREEMPTIONS.get(changes.preemption)
+        rules = rules._replace(claim=rule.claim, rank=rule.rank, crossing=rule.crossing)
+    if changes.speed:
+        pace = SPEEDS.get(changes.speed)
+        rules = rules._replace(speed=pace.factors)
+        options[NEIGHBOURS] = pace.neighbours
+    world = _make_world(workload, machines, knobs, options, width, placement, max_wait, changes, seed)
+    world = run_world(world, rules, told)
+    return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
+
+
+def _settled(changes: Changes, order: Ordering, backfill: str) -> Changes:
+    """Return the changes with the preemption that the order brings; what cannot go together is a user error."""
+    if order.preemption and changes.preemption not in ("", order.preemption):
+        raise UserError(f"order '{order.name}' preempts by '{order.preemption}', not by '{changes.preemption}'")
+    changes = replace(changes, preemption=changes.preemption or order.preemption)
+    if changes.preemption and backfill not in ("strict", "greedy"):
+        raise UserError(f"preemption does not go with backfill '{backfill}'; use strict or greedy")
+    if changes.any() and backfill == "conservative":
+        raise UserError("conservative backfill needs jobs and nodes that do not change; use strict, greedy or easy")
+    return changes
 
 
 def _numbers(machines: Machines, order: Ordering, placement: Placement, scheduler: Scheduler) -> np.ndarray[Any, Any]:
@@ -195,6 +270,8 @@ def _make_world(
     width: float,
     placement: Placement,
     max_wait: float,
+    changes: Changes,
+    seed: int,
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
     jobs["start"] = jobs["end"] = np.nan
@@ -216,6 +293,14 @@ def _make_world(
     slots = np.zeros(workload.slots, SLOT)
     gang = int(shapes["instances"].max()) if tracked else 1
     slots["node"] = -1
+    changing = bool(options[CHANGES])
+    faults = changes.faults or Faults()
+    seeds = stream(seed, "faults").integers(1, 1 << 63, machines.nodes.size, np.uint64)
+    outages = make_outages(machines, seeds, faults.laws(), kept=changing)
+    events = make_events(4096 if changing else jobs.size * (1 + tracked + (max_wait < np.inf)))
+    if changing:
+        events = with_faults(events, outages, faults, begin)
+    speeds = np.array([[changes.speeds.get(model, 1.0) for model in workload.models]])
     return World(
         machines=machines,
         requests=requests,
@@ -223,7 +308,7 @@ def _make_world(
         queue=make_queue(jobs, shapes),
         index=index,
         ledger=make_ledger(requests, workload.groups, shapes, workload.allowed, machines),
-        events=make_events(jobs.size * (1 + tracked + (max_wait < np.inf))),
+        events=events,
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),
         first_end=np.full(machines.nodes.size, np.inf),
@@ -238,6 +323,11 @@ def _make_world(
         regions=np.zeros(machines.nodes.size, np.int64),
         max_wait=np.array([max_wait], np.float64),
         causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
+        lives=make_lives(jobs, workload.slots, changes.checkpoints.costs(), kept=changing),
+        outages=outages,
+        speeds=speeds,
+        loop=np.zeros(LOOP, np.int64),
+        clock=np.zeros(1),
         series=make_series(begin, width, bins, machines.free),
         knobs=knobs,
         options=options,

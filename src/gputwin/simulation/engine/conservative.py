@@ -18,7 +18,7 @@ import numpy as np
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.index import FULL, room_on, touch
 from gputwin.simulation.engine.ledger import NO_HEAD
-from gputwin.simulation.engine.passes import start_waiting
+from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.place import place
 from gputwin.simulation.engine.queue import after, first_of_all
 from gputwin.simulation.engine.state import change, wide
@@ -27,7 +27,9 @@ from gputwin.simulation.engine.waiting import end_pass
 from gputwin.simulation.engine.world import RESERVED_JOB, RUNNING_COUNT, World
 
 
-def conservative_pass(world: World, now: float, score: Any, devices: Any) -> None:
+def conservative_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
     """Plan who has no plan, or everyone where ends differ from what was believed, and start whose time has come.
 
     World.options[RESERVED_JOB] is -1 where all plans are to be made anew.

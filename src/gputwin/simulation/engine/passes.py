@@ -7,30 +7,23 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gputwin.simulation.engine.attribution import blame_head, end_wait
+from gputwin.simulation.engine.attribution import blame_head
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.events import CORRECT, FINISH, schedule
 from gputwin.simulation.engine.index import FIRST_FITS
 from gputwin.simulation.engine.ledger import NEW_SHAPES, NOBODY, OPEN_SHAPES
+from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.place import fits, place, unplace
-from gputwin.simulation.engine.queue import before, first, first_of_all, first_short, remove
+from gputwin.simulation.engine.queue import before, first, first_of_all, first_short
 from gputwin.simulation.engine.reservation import reserve
-from gputwin.simulation.engine.running import enlist
 from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.veils import fits_beside, refresh, restore, withhold, withhold_row
-from gputwin.simulation.engine.waiting import count_changes, end_pass, end_waiting, hopeless, look_for_room, reason
+from gputwin.simulation.engine.waiting import count_changes, end_pass, hopeless, look_for_room, reason
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
-    BACKFILL,
     LOOK_ONLY,
     RESERVED_JOB,
-    RUNS,
     SHOWN,
     STARVING,
-    STRICT,
-    TRACK,
     World,
 )
 
@@ -39,42 +32,9 @@ _TRIALS = 8
 """With more reserved nodes in the way, hiding all of them is cheaper."""
 
 
-@inlined
-def begin(world: World, j: int, now: float) -> None:
-    """Start job j, which has just been placed."""
-    job = world.queue.jobs[j]
-    job.start = now
-    job.outcome = RUNS
-    job.end = now + job.duration
-    job.believed_end = now + job.predicted
-    enlist(world, j)
-    if job.end < np.inf:
-        schedule(world.events, job.end, FINISH, j)
-    if job.believed_end < job.end and world.options[TRACK] != 0:
-        schedule(world.events, job.believed_end, CORRECT, j)
-
-
-@compiled
-def start_waiting(world: World, j: int, now: float) -> None:
-    """Start job j, which has just been placed, out of the queue."""
-    job = world.queue.jobs[j]
-    q = queue_of(world, wide(job.shape))
-    remove(world.queue, q, j)
-    if world.options[BACKFILL] != STRICT and world.queue.shapes[q].waiting == 0:
-        end_waiting(world, q)
-    world.options[STARVING] -= job.key == -np.inf
-    if world.options[ATTRIBUTE] != 0:
-        end_wait(world.causes, world.queue.shapes, job.shape, j, job.submit, now)
-    begin(world, j, now)
-
-
-@inlined
-def queue_of(world: World, s: int) -> int:
-    """Return the queue that jobs of shape s wait in: one for all under strict order, else one per shape."""
-    return 0 if world.options[BACKFILL] == STRICT else s
-
-
-def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
+def strict_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
     """Start jobs in order until one does not fit; nobody overtakes it."""
     while True:
         j = first(world.queue, 0)
@@ -87,7 +47,9 @@ def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
         start_waiting(world, j, now)
 
 
-def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
+def greedy_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
     """Start every job that fits, in order; others are passed over. All jobs of a shape fit or fail alike: it is tried."""
     if world.options[LOOK_ONLY] != 0:
         end_pass(world, NOBODY, now)
@@ -125,7 +87,9 @@ def _may_fit(world: World) -> int:
     return count
 
 
-def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
+def easy_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
     while True:
         head = first_of_all(world.queue)
@@ -239,13 +203,15 @@ def _candidate(world: World, s: int, reach: int, window: float) -> int:
 _greedy_pass, _easy_pass = compiled(greedy_pass), compiled(easy_pass)
 
 
-def greedy_pass_with_limit(world: World, now: float, score: Any, devices: Any) -> None:
+def greedy_pass_with_limit(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
     """Start every job that fits, in order, unless one has reached the longest wait: that one has a reservation."""
     while world.options[STARVING] > 0:
         head = first_of_all(world.queue)
         if not place(world, head, score, devices):
-            _easy_pass(world, now, score, devices)
+            _easy_pass(world, now, order, promotion, claim, score, devices)
             return
         start_waiting(world, head, now)
         world.options[RESERVED_JOB] = -1
-    _greedy_pass(world, now, score, devices)
+    _greedy_pass(world, now, order, promotion, claim, score, devices)

@@ -125,6 +125,41 @@ def _remove(jobs: Records, t: int, j: int) -> int:
 
 
 @compiled
+def insert(jobs: Records, root: int, j: int) -> int:
+    """Put job j, whose key is set, into the tree below `root`, and return the new root."""
+    jobs[j].left = jobs[j].right = -1
+    return _insert(jobs, wide(root), j)
+
+
+@compiled
+def take_out(jobs: Records, root: int, j: int) -> int:
+    """Take job j out of the tree below `root`, and return the new root."""
+    return _remove(jobs, wide(root), j)
+
+
+@compiled
+def last(jobs: Records, root: int) -> int:
+    """Return the job that goes last in the tree below `root`; -1 for none."""
+    t = wide(root)
+    while t >= 0 and jobs[t].right >= 0:
+        t = wide(jobs[t].right)
+    return t
+
+
+@compiled
+def previous(jobs: Records, root: int, j: int) -> int:
+    """Return the job that goes right before job j in the tree below `root`; -1 for none."""
+    t, found = wide(root), wide(-1)
+    while t >= 0:
+        if before(jobs, t, j):
+            found = t
+            t = wide(jobs[t].right)
+        else:
+            t = wide(jobs[t].left)
+    return found
+
+
+@compiled
 def push(queue: Queue, s: int, j: int, key: float) -> None:
     """Put job j into the queue of shape s."""
     job, shape = queue.jobs[j], queue.shapes[s]

@@ -50,10 +50,12 @@ NODE = np.dtype(
         ("domain", np.int64),
         ("first_planned", np.int64),  # an instance planned here, start of a list; -1: none
         ("first_slot", np.int64),  # an instance that runs here, start of a list; -1: none (kept for backfilling only)
+        ("state", np.int64),  # UP, DRAINING, DOWN or BOOTING
         ("fragmentation", np.float64),
     ],
     align=True,
 )
+UP, DRAINING, DOWN, BOOTING = range(4)
 
 DEVICE = np.dtype([("free", np.int64), ("memory_free", np.int64)], align=True)
 
@@ -94,7 +96,8 @@ JOB = np.dtype(
         ("priority", np.float64),
         ("deadline", np.float64),
         ("gpu_milli", np.float64),  # of the whole gang
-        ("attained", np.float64),  # s of service so far
+        ("attained", np.float64),  # s it has run so far
+        ("done", np.float64),  # work done so far, s at full speed
         ("planned", np.float64),  # when it will start, where it has a reservation of its own
         ("key", np.float64),
         ("least", np.float64),  # in the queue

@@ -8,6 +8,8 @@ from gputwin.simulation.engine.attribution import Causes
 from gputwin.simulation.engine.events import Events
 from gputwin.simulation.engine.index import Index
 from gputwin.simulation.engine.ledger import Ledger
+from gputwin.simulation.engine.lives import Lives
+from gputwin.simulation.engine.outages import Outages
 from gputwin.simulation.engine.queue import Queue
 from gputwin.simulation.engine.series import Series
 from gputwin.simulation.engine.state import Floats, Ints, Knobs, Machines, Records, SmallInts
@@ -37,6 +39,11 @@ class World(NamedTuple):
     regions: Ints  # scratch of topology: room per rack or domain
     max_wait: Floats  # [1] s after which a waiting job goes before all others, with a reservation; infinity: never
     causes: Causes
+    lives: Lives  # kept only in runs with change
+    outages: Outages
+    speeds: Floats  # [kind of job, GPU model]: work a second
+    loop: Ints  # where the loop stands, so that it can be left and entered again
+    clock: Floats  # [1] now, s
     series: Series
     knobs: Knobs
     options: Ints
@@ -53,15 +60,23 @@ class World(NamedTuple):
     RESERVED_COUNT,
     STARVING,
     LOOK_ONLY,
+    CHANGES,
+    PREEMPTS,
+    RANKED,
+    NEIGHBOURS,
     OPTIONS,
-) = range(11)
+) = range(15)
 """Positions in World.options: how the run goes (DRAWS: scores are random draws), then how many run, who holds the
-reservation (-1: nobody), how many waiting jobs have reached the longest wait, and whether the pass may start nobody."""
+reservation (-1: nobody), how many waiting jobs have reached the longest wait, whether the pass may start nobody, and
+whether jobs may be stopped, slowed or resized (then their lives are kept), whether waiting jobs may preempt, whether
+running jobs are kept in order of rank, and whether rates depend on who runs beside a job."""
+ARRIVAL, BUDGET, LOOP = range(3)
+"""Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
 """What may overtake a job that does not fit: World.options[BACKFILL]."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)
 """How the instances of a gang are spread: World.options[GANG]."""
-WAITS, RUNS, FINISHED, NEVER_FITS, LOST = range(5)
+WAITS, RUNS, FINISHED, NEVER_FITS, LOST, GAVE_UP = range(6)
 """Outcomes of a job."""
 STALE, NOTHING, SHOWN, HIDDEN = range(4)
 """What World.veils says of a row: to be worked out, withholds nothing, is not hidden now, is hidden now."""

@@ -7,8 +7,11 @@ from gputwin.simulation.policy import ordering
 
 
 @ordering(
-    "srtf", "shortest remaining predicted time first", source="Schrage, 1968; same as sjf until jobs are preempted"
+    "srtf",
+    "least predicted work left first; a job may take the place of one that is believed to end later",
+    source="Schrage, A Proof of the Optimality of the Shortest Remaining Processing Time Discipline, 1968",
+    preemption="remaining-time",
 )
 def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
-    """Return the predicted time still to run, s."""
-    return jobs[j].predicted - jobs[j].attained
+    """Return the predicted work left, s at full speed."""
+    return max(jobs[j].predicted - jobs[j].done, 0.0)

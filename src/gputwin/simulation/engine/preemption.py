@@ -1,0 +1,190 @@
+"""Passes in which a job that does not fit may take the place of running jobs that rank behind it.
+
+Running jobs are kept in order of rank, by the preemption rule. A job claims what is held by jobs of a rank above its claim.
+They are taken back on trial, the highest rank first, until the job fits; then those that need not go are spared, the
+lowest rank first. Only then are the others stopped and put back into the queue. If the job does not fit even so, nothing
+is changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gputwin.simulation.engine.attribution import blame_head
+from gputwin.simulation.engine.changes import wait_again
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.index import FULL, room_on, touch
+from gputwin.simulation.engine.ledger import NEW, NOBODY
+from gputwin.simulation.engine.lifecycle import start_waiting, stop
+from gputwin.simulation.engine.lives import BY_PREEMPTION, RUNNING_ROOT
+from gputwin.simulation.engine.place import fits, fits_now, place, unplace
+from gputwin.simulation.engine.queue import LISTED, before, first, last, previous
+from gputwin.simulation.engine.state import UP, change, wide
+from gputwin.simulation.engine.waiting import count_changes, end_pass, hopeless, look_for_room, reason
+from gputwin.simulation.engine.world import ATTRIBUTE, World
+
+_OUT, _IN, _FAILED = 0, 1, 2
+"""What a shape's `reach` says: not among the candidates of the present pass, among them, or it could not start."""
+
+
+def strict_preemptive_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
+    """Start jobs in order until one neither fits nor can make room; nobody overtakes it."""
+    while True:
+        j = first(world.queue, wide(0))
+        if j < 0:
+            return
+        placed = fits(world, wide(world.queue.jobs[j].shape)) and place(world, j, score, devices)
+        if not placed and make_room(world, j, now, order, promotion, claim, score, devices):
+            placed = place(world, j, score, devices)
+        if not placed:
+            if world.options[ATTRIBUTE] != 0:
+                blame_head(world.causes, j, reason(world, wide(world.queue.jobs[j].shape)), now)
+            return
+        start_waiting(world, j, now)
+
+
+def greedy_preemptive_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
+    """Start every job that fits or can make room, in order; others are passed over."""
+    look_for_room(world)
+    count = _candidates(world, now, claim)
+    candidates, shapes, jobs = world.queue.candidates, world.queue.shapes, world.queue.jobs
+    while count > 0:
+        at, j = 0, first(world.queue, candidates[0])
+        for k in range(1, count):
+            other = first(world.queue, candidates[k])
+            if before(jobs, other, j):
+                at, j = k, other
+        s = wide(candidates[at])
+        placed = not hopeless(world, s) and place(world, j, score, devices)
+        if not placed and make_room(world, j, now, order, promotion, claim, score, devices):
+            placed = place(world, j, score, devices)
+            for k in range(world.lives.victims[0]):
+                own = wide(jobs[world.lives.victims[k + 1]].shape)
+                if shapes[own].reach == _OUT and shapes[own].waiting > 0:
+                    candidates[count] = own
+                    shapes[own].reach = _IN
+                    count += 1
+        if placed:
+            start_waiting(world, j, now)
+            count_changes(world)
+            if shapes[s].waiting > 0:
+                continue
+        # What does not fit now will not fit later in this pass either: it may claim whatever a later job may.
+        count -= 1
+        candidates[at] = candidates[count]
+        shapes[s].reach = _OUT if placed else _FAILED
+    end_pass(world, NOBODY, now)
+
+
+@compiled
+def _candidates(world: World, now: float, claim: Any) -> int:
+    """Collect the shapes that have room or may claim some; return their number."""
+    queue, count = world.queue, 0
+    worst = last(queue.jobs, world.lives.counts[RUNNING_ROOT])
+    for k in range(queue.counts[LISTED]):
+        s = wide(queue.listed[k])
+        shape = queue.shapes[s]
+        # Joined at this instant, or has room.
+        may = shape.open_at >= 0 or shape.joined == NEW
+        if not may and worst >= 0:
+            may = claim(queue.jobs, first(queue, s), now, world.knobs) < queue.jobs[worst].key
+        shape.reach = _IN if may else _OUT
+        if may:
+            queue.candidates[count] = s
+            count += 1
+    return count
+
+
+@inlined
+def _shift(world: World, j: int, sign: int, told: bool) -> None:
+    """Free (sign -1) or take again (sign 1) what the running job j holds, on trial; `told`: the index is to know."""
+    first_slot = world.queue.jobs[j].first_slot
+    for i in range(first_slot, first_slot + world.queue.shapes[world.queue.jobs[j].shape].instances):
+        slot = world.slots[i]
+        n = wide(slot.node)
+        if world.machines.nodes[n].state == UP:
+            change(world.machines, world.requests, wide(slot.request), n, slot.devices, wide(sign))
+            if told:
+                touch(world.index, world.machines, n, sign < 0)
+
+
+@compiled
+def _node_with_room(world: World, r: int, v: int) -> int:
+    """Return a node of the freed job v on which an instance of r fits; -1 for none."""
+    first_slot = world.queue.jobs[v].first_slot
+    for i in range(first_slot, first_slot + world.queue.shapes[world.queue.jobs[v].shape].instances):
+        n = wide(world.slots[i].node)
+        if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) > 0:
+            return n
+    return wide(-1)
+
+
+@compiled
+def _all_fit(world: World, j: int, score: Any, devices: Any) -> bool:
+    """Return whether the gang j fits now; nothing stays changed."""
+    shape = world.queue.shapes[world.queue.jobs[j].shape]
+    if not fits_now(world, wide(world.queue.jobs[j].shape)):
+        return False
+    if shape.groups == 1:
+        return True
+    begin = world.queue.jobs[j].first_slot
+    if not place(world, j, score, devices):
+        return False
+    unplace(world, begin, begin + shape.instances)
+    return True
+
+
+@compiled
+def make_room(
+    world: World, j: int, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> bool:
+    """Stop running jobs of a rank above the claim of job j so that it fits; False, and no change, if it cannot."""
+    jobs, victims, root = world.queue.jobs, world.lives.victims, world.lives.counts[RUNNING_ROOT]
+    limit = claim(jobs, j, now, world.knobs)
+    shape = world.queue.shapes[jobs[j].shape]
+    single = shape.instances == 1
+    r = wide(world.groups[shape.first_group].request)
+    count, fitting, node = 0, False, wide(-1)
+    v = last(jobs, root)
+    while v >= 0 and jobs[v].key > limit and not fitting:
+        count += 1
+        victims[count] = v
+        _shift(world, v, -1, not single)
+        if single:
+            node = _node_with_room(world, r, v)
+            fitting = node >= 0
+        else:
+            fitting = _all_fit(world, j, score, devices)
+        v = previous(jobs, root, v)
+    for k in range(count, 0, -1):
+        v = wide(victims[k])
+        _shift(world, v, 1, not single)
+        if fitting:
+            if single:
+                still = room_on(world.machines, world.requests, world.index.allowed, r, node, FULL) > 0
+            else:
+                still = _all_fit(world, j, score, devices)
+            if not still:
+                _shift(world, v, -1, not single)
+                victims[k] = -1 - v
+    if not fitting:
+        victims[0] = 0
+        return False
+    kept = 0
+    for k in range(1, count + 1):
+        if victims[k] < 0:
+            v = wide(-1 - victims[k])
+            _shift(world, v, 1, not single)
+            kept += 1
+            victims[kept] = v
+    victims[0] = kept
+    for k in range(1, kept + 1):
+        v = wide(victims[k])
+        stop(world, v, now, wide(BY_PREEMPTION))
+        wait_again(world, v, now, order, promotion)
+    count_changes(world)
+    return True
