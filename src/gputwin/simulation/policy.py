@@ -46,6 +46,10 @@ class Preemption:
     claim: Callable[..., float]
     crossing: Callable[..., float] = never
     source: str = ""
+    apart: str = ""
+    """A field of jobs by which those of one shape wait apart: claims must grow with the order within a queue."""
+    orders: tuple[str, ...] = ()
+    """The orders it goes with, since who claims more must go first; empty: it comes with its own order only."""
     parameters: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -123,12 +127,19 @@ def ordering(
 
 
 def preemption(
-    name: str, rule: str, *, claim: Callable[..., float], crossing: Callable[..., float] = never, source: str = ""
+    name: str,
+    rule: str,
+    *,
+    claim: Callable[..., float],
+    crossing: Callable[..., float] = never,
+    source: str = "",
+    apart: str = "",
+    orders: tuple[str, ...] = (),
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `rank(jobs, j, now, knobs)` as the preemption rule `name`."""
 
     def register(rank: Callable[..., float]) -> Callable[..., float]:
-        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source))
+        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders))
         return rank
 
     return register

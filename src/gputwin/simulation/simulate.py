@@ -73,7 +73,7 @@ from gputwin.simulation.policy import (
     settle,
 )
 from gputwin.simulation.typical import typical_jobs
-from gputwin.simulation.workload import Workload
+from gputwin.simulation.workload import Workload, with_shapes_apart
 
 _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 MOST_DEVICES = 62
@@ -163,7 +163,7 @@ def run(
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
     if max_wait < 0:
         raise UserError(f"max_wait is {max_wait:g} s; give 0 or more")
-    changes = _settled(changes or Changes(), order, backfill.name)
+    changes = _settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
     changing = changes.any()
     tracks = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
     options[TRACK] = tracks or changing
@@ -186,6 +186,8 @@ def run(
     )
     if changes.preemption:
         rule = PREEMPTIONS.get(changes.preemption)
+        if rule.apart:
+            workload = with_shapes_apart(workload, rule.apart)
         rules = rules._replace(claim=rule.claim, rank=rule.rank, crossing=rule.crossing)
     if changes.speed:
         pace = SPEEDS.get(changes.speed)
@@ -196,10 +198,16 @@ def run(
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
 
 
-def _settled(changes: Changes, order: Ordering, backfill: str) -> Changes:
+def _settled(changes: Changes, order: Ordering, given: Mapping[str, float], backfill: str) -> Changes:
     """Return the changes with the preemption that the order brings; what cannot go together is a user error."""
     if order.preemption and changes.preemption not in ("", order.preemption):
         raise UserError(f"order '{order.name}' preempts by '{order.preemption}', not by '{changes.preemption}'")
+    if changes.preemption and not order.preemption:
+        rule = PREEMPTIONS.get(changes.preemption)
+        spelled = f"{order.name}:" + ",".join(f"{k}={v:g}" for k, v in settle(order, given).items() if k == "aging")
+        if spelled not in rule.orders:
+            known = ", ".join(rule.orders) or ", ".join(n for n in ORDERINGS.names() if ORDERINGS.get(n).preemption)
+            raise UserError(f"preemption '{rule.name}' does not go with order '{order.name}' as given; use: {known}")
     changes = replace(changes, preemption=changes.preemption or order.preemption)
     if changes.preemption and backfill not in ("strict", "greedy"):
         raise UserError(f"preemption does not go with backfill '{backfill}'; use strict or greedy")

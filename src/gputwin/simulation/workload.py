@@ -7,7 +7,7 @@ shapes are numbered; jobs of one shape ask for the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +110,19 @@ def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     counts = tasks.select(no_arrival.sum().alias("no arrival time"), no_runtime.sum().alias("no duration"))
     left_out = {k: int(v) for k, v in counts.row(0, named=True).items() if v}
     return tasks.filter(~no_arrival & ~no_runtime), left_out
+
+
+def with_shapes_apart(workload: Workload, name: str) -> Workload:
+    """Return the same jobs, those of one shape that differ in the field `name` counted as of several shapes."""
+    shapes, jobs = workload.shapes, workload.jobs.copy()
+    _, value = np.unique(jobs[name], return_inverse=True)
+    codes, number = np.unique(jobs["shape"].astype(np.int64) * (value.max() + 1) + value, return_inverse=True)
+    source = codes // (value.max() + 1)
+    groups = [np.arange(s["first_group"], s["first_group"] + s["groups"]) for s in shapes[source]]
+    apart = shapes[source].copy()
+    apart["first_group"] = np.cumsum(apart["groups"]) - apart["groups"]
+    jobs["shape"] = number
+    return replace(workload, jobs=jobs, shapes=apart, groups=workload.groups[np.concatenate(groups)])
 
 
 def read_predictions(path: Path) -> pl.DataFrame:

@@ -18,6 +18,7 @@ from gputwin.simulation.engine.changes import handle_change, handle_nothing
 from gputwin.simulation.engine.compiled import compiled_as
 from gputwin.simulation.engine.conservative import conservative_pass
 from gputwin.simulation.engine.events import compacted
+from gputwin.simulation.engine.interpreted import wrapped
 from gputwin.simulation.engine.lives import grown as with_longer_log
 from gputwin.simulation.engine.loop import ENDED, FULL_LOG, run
 from gputwin.simulation.engine.outages import grown as with_more_outages
@@ -68,7 +69,6 @@ class Rules(NamedTuple):
 
 def run_world(world: World, rules: Rules, told: Callable[[World], None] | None = None) -> World:
     """Run the world to its end under these rules and return it; `told` is called from time to time."""
-    kind = numba.typeof(world)
     changes = world.options[CHANGES] != 0
     parts = (
         *rules,
@@ -76,8 +76,12 @@ def run_world(world: World, rules: Rules, told: Callable[[World], None] | None =
         handle_change if changes else handle_nothing,
         settle_rates if changes else settle_nothing,
     )
-    functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
-    kernel = _kernel(kind)
+    if numba.config.DISABLE_JIT:
+        kernel, functions = (lambda world, *rules: run(wrapped(world), *rules)), list(parts)
+    else:
+        kind = numba.typeof(world)
+        functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
+        kernel = _kernel(kind)
     # Less than nothing says that the run has not begun.
     world.loop[BUDGET] = -SLICE
     while (why := kernel(world, *functions)) != ENDED:

@@ -181,7 +181,7 @@ def seconds_left(lives: Lives, jobs: Records, j: int, work: float) -> float:
 
 @compiled
 def log_segment(lives: Lives, jobs: Records, slots: Records, instances: int, j: int, now: float, why: int) -> None:
-    """Write down the segment of job j that ends now; the next one begins now, if it goes on."""
+    """Write down the segment of job j that ends now."""
     counts, job = lives.counts, jobs[j]
     segment = lives.segments[counts[SEGMENTS]]
     segment.job, segment.start, segment.end, segment.why = j, job.start, now, why
@@ -192,4 +192,3 @@ def log_segment(lives: Lives, jobs: Records, slots: Records, instances: int, j: 
         spot.node, spot.devices, spot.request = slot.node, slot.devices, slot.request
     counts[SEGMENTS] += 1
     counts[SPOTS] += instances
-    job.start = now

@@ -97,16 +97,18 @@ def run(
         )
         decide = planned == now
         while next_time(world.events) == now:
-            decide = True
             kind, number = pop(world.events)
             if kind == FINISH:
                 if ends_now(world, number, now):
                     stop(world, number, now, wide(BY_FINISH))
+                    decide = True
             elif kind == CORRECT:
-                _correct(world, number, now)
+                decide = _correct(world, number, now) or decide
             elif kind == STARVE:
                 _starve(world, number)
+                decide = True
             else:
+                decide = True
                 handle(world, kind, number, now, order, promotion, rank, crossing)
         while arrival < jobs.size and jobs[arrival].submit == now:
             # Jobs submitted together are put in order before any of them starts.
@@ -181,18 +183,19 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
 
 
 @compiled
-def _correct(world: World, j: int, now: float) -> None:
-    """Believe a job that outlives its prediction to run as long again.
+def _correct(world: World, j: int, now: float) -> bool:
+    """Believe a job that outlives its prediction to run as long again; False where the event no longer agrees with it.
 
     Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated Predictions", 2007, section 3.2.
     """
     job = world.queue.jobs[j]
     if job.outcome != RUNS or job.believed_end != now:
-        return
+        return False
     believe(world, j, now + max(now - job.start, 1.0))
     if job.believed_end < job.end:
         schedule(world.events, job.believed_end, CORRECT, j)
     world.options[RESERVED_JOB] = -1
+    return True
 
 
 @compiled

@@ -50,15 +50,12 @@ def _settle_neighbours(world: World, now: float, rank: Any, speed: Any) -> None:
         i = wide(world.machines.nodes[n].first_slot)
         while i >= 0:
             following, j = wide(world.links[i].next), wide(world.links[i].job)
-            if world.lives.records[j].since < now or world.queue.jobs[j].start < now:
-                if _set_rate(world, j, now, speed):
-                    _time(world, j, now)
-                    if world.options[RANKED] != 0:
-                        enter_rank(world, j, rank(world.queue.jobs, j, now, world.knobs))
-                    # The list of the node may have been put in another order.
-                    following = wide(world.machines.nodes[n].first_slot)
-            elif _set_rate(world, j, now, speed):
+            if _set_rate(world, j, now, speed):
                 _time(world, j, now)
+                if world.options[RANKED] != 0:
+                    enter_rank(world, j, rank(world.queue.jobs, j, now, world.knobs))
+                # The node's list is in order of believed ends, which have changed.
+                following = wide(world.machines.nodes[n].first_slot)
             i = following
 
 
@@ -74,7 +71,8 @@ def _set_rate(world: World, j: int, now: float, speed: Any) -> bool:
     if jobs[j].start < now:
         progress(world.lives, jobs, j, now)
         instances = wide(world.queue.shapes[jobs[j].shape].instances)
-        log_segment(world.lives, jobs, world.slots, instances, j, now, BY_RATE)
+        log_segment(world.lives, jobs, world.slots, instances, j, now, wide(BY_RATE))
+        jobs[j].start = now
     life.model, life.spread, life.neighbours, life.size = model, spread, neighbours, size
     life.rate = model * spread * neighbours * size
     return True

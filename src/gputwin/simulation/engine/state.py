@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,7 +23,7 @@ SmallInts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-wide: Any = np.int64
+wide: Any = int if numba.config.DISABLE_JIT else np.int64
 """Makes a 32-bit field of a record the integer compiled code counts with, and a constant no more than an integer.
 
 Without it, Numba compiles what it is handed to anew for 32 bits, and for each constant.

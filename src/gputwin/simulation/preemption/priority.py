@@ -18,6 +18,8 @@ def claim(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     "priority",
     "a job may take the place of jobs of lower priority, the lowest first, among equals the one that started last",
     claim=claim,
+    apart="priority",
+    orders=("priority:aging=0",),
 )
 def rank(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return the start of the running job j, behind all of higher priority, s."""
