@@ -99,11 +99,14 @@ class Changing(Reference):
         node_changes: Sequence[tuple[float, int, str]] = (),
         limits: tuple[float, float, int] = (FIRST, FACTOR, QUEUES),
         promote: float = 0.0,
+        elastic: tuple[float, float, float] | None = None,
     ) -> None:
         super().__init__(nodes, jobs, "fifo" if order in ("srtf", "las") else order, backfill, placement)
         self.order, self.preemption, self.costs = order, preemption, costs or Costs()
         self.speeds, self.node_changes = speeds, sorted(node_changes, key=lambda c: c[0])
         self.limits, self.promote = limits, promote
+        self.elastic = elastic
+        """Least share of instances, exponent of scaling, s a resize takes."""
         self.lives = [Life(queued=job.submit) for job in jobs]
         self.segments: list[Segment] = []
         self.out: set[int] = set()
@@ -127,7 +130,8 @@ class Changing(Reference):
             # Nobody is stopped in the pass in which it starts.
             return False
         if self.preemption == "remaining-time":
-            return self.believed_end[v] > self.now + max(self.jobs[j].predicted - self.lives[j].done, 0.0)
+            phases = self._phases(j, max(self.jobs[j].predicted - self.lives[j].done, 0.0))
+            return self.believed_end[v] > self.now + self._seconds(phases, 1.0)
         if self.preemption == "attained-service":
             return queue_of(self.lives[v], self.jobs[v], self.limits) > queue_of(
                 self.lives[j], self.jobs[j], self.limits
@@ -183,10 +187,12 @@ class Changing(Reference):
                     life.safe = life.done
 
     def _rate_of(self, j: int) -> float:
-        if self.speeds is None:
-            return 1.0
-        on = [self.speeds.get(self.machines[s.node].node.model or "", 1.0) for s in self.outcomes[j].spots if s.ask.gpus]
-        return min(on, default=1.0)
+        speeds = self.speeds or {}
+        on = [speeds.get(self.machines[s.node].node.model or "", 1.0) for s in self.outcomes[j].spots if s.ask.gpus]
+        model = min(on, default=1.0)
+        asked = sum(size for _, size in self.jobs[j].groups)
+        share = len(self.outcomes[j].spots) / asked
+        return model if share == 1 else model * share ** self.elastic[1]
 
     def _start(self, j: int, spots: tuple[Spot, ...]) -> None:
         for spot in spots:
@@ -259,6 +265,7 @@ class Changing(Reference):
                     self.waiting.append(j)
             self._sort()
             self._pass()
+            self._grow()
             self._sort()
         return self.outcomes
 
@@ -306,7 +313,7 @@ class Changing(Reference):
 
     def _pass(self) -> None:
         self.fresh.clear()
-        if not self.preemption:
+        if not self.preemption and self.elastic is None:
             for j in list(self.waiting):
                 if not self._try(j, self._visible()) and self.backfill == "strict":
                     return
@@ -320,7 +327,10 @@ class Changing(Reference):
             j = left[0]
             if self._try(j, self._visible()):
                 continue
-            victims = self._victims(j)
+            if self.elastic is not None and self._shrink_for(j):
+                assert self._try(j, self._visible())
+                continue
+            victims = self._victims(j) if self.preemption else None
             if victims is None:
                 if self.backfill == "strict":
                     return
@@ -329,6 +339,101 @@ class Changing(Reference):
             for v in victims:
                 self._stop(v, "preempted")
             assert self._try(j, self._visible())
+
+    # --- Jobs on fewer instances than they ask for. ---
+
+    def _smaller(self, j: int, size: int) -> int | None:
+        """Return the next smaller size of job j."""
+        least, full = self.elastic[0], self.jobs[j].groups[0][1]
+        if len(self.jobs[j].groups) > 1 or full == 1 or size // 2 < max(least * full, 1):
+            return None
+        return size // 2
+
+    def _sizes(self, j: int) -> list[int]:
+        sizes = [self.jobs[j].groups[0][1]]
+        while (smaller := self._smaller(j, sizes[-1])) is not None:
+            sizes.append(smaller)
+        return sizes
+
+    def _shrunk(self, sizes: dict[int, int]) -> list:
+        """Return the machines if running jobs had these sizes."""
+        machines = self._visible()
+        for v, size in sizes.items():
+            for spot in self.outcomes[v].spots[size:]:
+                if spot.node not in self.out:
+                    machines[spot.node].take(spot.ask, spot.devices, -1)
+        return machines
+
+    def _shrink_for(self, j: int) -> bool:
+        sizes = {v: len(self.outcomes[v].spots) for v in self.running}
+        steps: list[int] = []
+        while True:
+            able = [v for v in self.running if self._smaller(v, sizes[v]) is not None]
+            if not able:
+                return False
+            v = min(able, key=lambda v: (-sizes[v], -self.lives[v].began, v))
+            sizes[v] = self._smaller(v, sizes[v])
+            steps.append(v)
+            if self.placer.place(self._shrunk(sizes), self.jobs[j]) is not None:
+                break
+        for v in reversed(steps):
+            spared = {**sizes, v: max(s for s in self._sizes(v) if self._smaller(v, s) == sizes[v])}
+            if self.placer.place(self._shrunk(spared), self.jobs[j]) is not None:
+                sizes = spared
+        for v in dict.fromkeys(steps):
+            if sizes[v] < len(self.outcomes[v].spots):
+                self._resize(v, self.outcomes[v].spots[: sizes[v]])
+        return True
+
+    def _resize(self, v: int, spots: tuple[Spot, ...]) -> None:
+        self._bring_up(v)
+        life, outcome = self.lives[v], self.outcomes[v]
+        if life.began < self.now:
+            self.segments.append(Segment(v, life.began, self.now, life.rate, "resized", outcome.spots))
+        for spot in outcome.spots[len(spots) :]:
+            self.machines[spot.node].take(spot.ask, spot.devices, -1)
+        for spot in spots[len(outcome.spots) :]:
+            self.machines[spot.node].take(spot.ask, spot.devices)
+        outcome.spots = spots
+        saving = sum(amount for kind, amount in life.phases[:1] if kind == "save")
+        if life.debt == 0 and saving == 0:
+            life.debt = self.elastic[2]
+        life.began = self.now
+        life.rate = self._rate_of(v)
+        work = self.jobs[v].duration - life.done
+        life.phases = self._phases(v, work)
+        if saving:
+            life.phases = [("save", saving), *self._after_save(v, work)]
+        self.end[v] = self.now + self._seconds(life.phases, life.rate)
+        believed = max(self.jobs[v].predicted - life.done, 0.0)
+        phases = [("save", saving), *self._after_save(v, believed)] if saving else self._phases(v, believed)
+        self.believed_end[v] = self.now + self._seconds(phases, life.rate)
+
+    def _after_save(self, j: int, work: float) -> list[tuple[str, float]]:
+        safe, self.lives[j].safe = self.lives[j].safe, self.lives[j].done
+        phases = self._phases(j, work)
+        self.lives[j].safe = safe
+        return phases
+
+    def _grow(self) -> None:
+        """Let jobs that were shrunk grow, in order of submission, as far as there is room, if nobody waits."""
+        if self.waiting or self.elastic is None:
+            return
+        for j in sorted(self.running):
+            while True:
+                size = len(self.outcomes[j].spots)
+                larger = [s for s in self._sizes(j) if self._smaller(j, s) == size]
+                if not larger:
+                    break
+                ask = self.jobs[j].groups[0][0]
+                trial = [m.copy() for m in self._visible()]
+                spots: list[Spot] = []
+                if not all(
+                    self.placer._put(trial, ask, self.placer._best(trial, ask), spots)
+                    for _ in range(max(larger) - size)
+                ):
+                    break
+                self._resize(j, (*self.outcomes[j].spots, *spots))
 
     def _without(self, gone: set[int]) -> list:
         machines = self._visible()

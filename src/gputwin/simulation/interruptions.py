@@ -9,7 +9,7 @@ import numpy as np
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.engine.events import DRAIN, NODE_DOWN, NODE_UP, Events, make_events
-from gputwin.simulation.engine.lives import COSTS, INTERVAL, MOST_STOPS, RESIZE, RESTART, SAVE, SAVE_WHEN_PREEMPTED
+from gputwin.simulation.engine.lives import COSTS, EXPONENT, INTERVAL, MOST_STOPS, RESIZE, RESTART, SAVE, SAVE_WHEN_PREEMPTED
 from gputwin.simulation.engine.outages import FIXED, LOGNORMAL, NEVER, WEIBULL, Outages
 from gputwin.simulation.engine.state import Floats
 
@@ -27,8 +27,8 @@ class Checkpoints:
     restart_seconds: float = 0.0
     resize_seconds: float = 0.0
     on_preemption: bool = True
-    most_stops: float = math.inf
-    """A job stopped as often gives up."""
+    most_stops: float = 10_000.0
+    """A job stopped as often gives up, so that jobs that undo each other's work for ever end all the same."""
 
     def __post_init__(self) -> None:
         if not self.interval_seconds > 0:
@@ -37,16 +37,32 @@ class Checkpoints:
             if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"checkpoint {name} is {getattr(self, name):g}; give 0 or more")
 
-    def costs(self) -> Floats:
-        """Return the same as the engine reads it."""
-        costs = np.zeros(COSTS)
-        costs[INTERVAL], costs[SAVE], costs[RESTART] = self.interval_seconds, self.save_seconds, self.restart_seconds
-        costs[RESIZE], costs[SAVE_WHEN_PREEMPTED], costs[MOST_STOPS] = (
-            self.resize_seconds,
-            self.on_preemption,
-            self.most_stops,
-        )
-        return costs
+
+@dataclass(frozen=True)
+class Elasticity:
+    """Jobs of several equal instances may run on half, a quarter, … of them, down to `least_share` of what they ask for.
+
+    On a share x of its instances a job does x to the power of `exponent` of its work a second (1: perfect scaling).
+    """
+
+    least_share: float = 0.5
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.least_share <= 1:
+            raise UserError(f"least share of instances is {self.least_share:g}; give more than 0 and at most 1")
+        if not 0 < self.exponent <= 1:
+            raise UserError(f"scaling exponent is {self.exponent:g}; give more than 0 and at most 1")
+
+
+def costs_of(checkpoints: Checkpoints, elasticity: Elasticity | None) -> Floats:
+    """Return what interruptions and sizes cost as the engine reads it."""
+    costs = np.zeros(COSTS)
+    costs[INTERVAL], costs[SAVE] = checkpoints.interval_seconds, checkpoints.save_seconds
+    costs[RESTART], costs[RESIZE] = checkpoints.restart_seconds, checkpoints.resize_seconds
+    costs[SAVE_WHEN_PREEMPTED], costs[MOST_STOPS] = checkpoints.on_preemption, checkpoints.most_stops
+    costs[EXPONENT] = 1.0 if elasticity is None else elasticity.exponent
+    return costs
 
 
 @dataclass(frozen=True)

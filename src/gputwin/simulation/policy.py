@@ -55,14 +55,14 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a job runs: the factors of its GPU model, spread, neighbours and size; 1 is full speed.
+    """How fast a job runs: the factors of its GPU model, spread and neighbours; 1 is full speed.
 
     `neighbours`: the factors change with who else runs on the same nodes.
     """
 
     name: str
     rule: str
-    factors: Callable[..., tuple[float, float, float, float]]
+    factors: Callable[..., tuple[float, float, float]]
     neighbours: bool = False
     source: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
@@ -147,10 +147,10 @@ def preemption(
 
 def speed(
     name: str, rule: str, *, neighbours: bool = False, source: str = ""
-) -> Callable[[Callable[..., tuple[float, float, float, float]]], Callable[..., tuple[float, float, float, float]]]:
+) -> Callable[[Callable[..., tuple[float, float, float]]], Callable[..., tuple[float, float, float]]]:
     """Return a decorator that registers `factors` as the rule of speed `name`."""
 
-    def register(factors: Callable[..., tuple[float, float, float, float]]) -> Callable[..., Any]:
+    def register(factors: Callable[..., tuple[float, float, float]]) -> Callable[..., Any]:
         SPEEDS.add(Speed(name, rule, factors, neighbours, source))
         return factors
 

@@ -46,8 +46,10 @@ from gputwin.simulation.engine.world import (
     CHANGES,
     CONSERVATIVE,
     CONSOLIDATE,
+    CORRECTS,
     DRAWS,
     EASY,
+    ELASTIC,
     GANG,
     GREEDY,
     LOOP,
@@ -61,7 +63,7 @@ from gputwin.simulation.engine.world import (
     TRACK,
     World,
 )
-from gputwin.simulation.interruptions import Checkpoints, Faults, with_faults
+from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, costs_of, with_faults
 from gputwin.simulation.policy import (
     BACKFILLS,
     ORDERINGS,
@@ -73,7 +75,7 @@ from gputwin.simulation.policy import (
     settle,
 )
 from gputwin.simulation.typical import typical_jobs
-from gputwin.simulation.workload import Workload, with_shapes_apart
+from gputwin.simulation.workload import Workload, with_shapes_apart, with_sizes
 
 _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 MOST_DEVICES = 62
@@ -104,10 +106,11 @@ class Changes:
     """Work a second by GPU model; 1 where it is not named."""
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     faults: Faults | None = None
+    elasticity: Elasticity | None = None
 
     def any(self) -> bool:
         """Return whether something may change."""
-        return bool(self.preemption or self.speed or self.faults is not None)
+        return bool(self.preemption or self.speed or self.faults is not None or self.elasticity is not None)
 
 
 @dataclass(frozen=True)
@@ -151,6 +154,8 @@ def run(
     scheduler = scheduler or Scheduler()
     order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
     backfill = BACKFILLS.get(scheduler.backfill)
+    changes = _settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
+    workload = _prepared(workload, changes)
     machines = make_machines(cluster, workload)
     knobs = Knobs(
         numbers=_numbers(machines, order, placement, scheduler),
@@ -163,12 +168,14 @@ def run(
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
     if max_wait < 0:
         raise UserError(f"max_wait is {max_wait:g} s; give 0 or more")
-    changes = _settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
     changing = changes.any()
     tracks = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
+    options[CORRECTS] = tracks
     options[TRACK] = tracks or changing
     options[CHANGES] = changing
-    options[PREEMPTS] = options[RANKED] = bool(changes.preemption)
+    options[RANKED] = bool(changes.preemption)
+    options[ELASTIC] = changes.elasticity is not None
+    options[PREEMPTS] = options[RANKED] or options[ELASTIC]
     options[ATTRIBUTE] = attribute
     options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
@@ -186,8 +193,6 @@ def run(
     )
     if changes.preemption:
         rule = PREEMPTIONS.get(changes.preemption)
-        if rule.apart:
-            workload = with_shapes_apart(workload, rule.apart)
         rules = rules._replace(claim=rule.claim, rank=rule.rank, crossing=rule.crossing)
     if changes.speed:
         pace = SPEEDS.get(changes.speed)
@@ -196,6 +201,15 @@ def run(
     world = _make_world(workload, machines, knobs, options, width, placement, max_wait, changes, seed)
     world = run_world(world, rules, told)
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
+
+
+def _prepared(workload: Workload, changes: Changes) -> Workload:
+    """Return the workload with the shapes that the changes need."""
+    if changes.preemption and (field := PREEMPTIONS.get(changes.preemption).apart):
+        workload = with_shapes_apart(workload, field)
+    if changes.elasticity is not None:
+        workload = with_sizes(workload, changes.elasticity.least_share)
+    return workload
 
 
 def _settled(changes: Changes, order: Ordering, given: Mapping[str, float], backfill: str) -> Changes:
@@ -209,8 +223,8 @@ def _settled(changes: Changes, order: Ordering, given: Mapping[str, float], back
             known = ", ".join(rule.orders) or ", ".join(n for n in ORDERINGS.names() if ORDERINGS.get(n).preemption)
             raise UserError(f"preemption '{rule.name}' does not go with order '{order.name}' as given; use: {known}")
     changes = replace(changes, preemption=changes.preemption or order.preemption)
-    if changes.preemption and backfill not in ("strict", "greedy"):
-        raise UserError(f"preemption does not go with backfill '{backfill}'; use strict or greedy")
+    if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
+        raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
     if changes.any() and backfill == "conservative":
         raise UserError("conservative backfill needs jobs and nodes that do not change; use strict, greedy or easy")
     return changes
@@ -331,7 +345,7 @@ def _make_world(
         regions=np.zeros(machines.nodes.size, np.int64),
         max_wait=np.array([max_wait], np.float64),
         causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
-        lives=make_lives(jobs, workload.slots, changes.checkpoints.costs(), kept=changing),
+        lives=make_lives(jobs, workload.slots, costs_of(changes.checkpoints, changes.elasticity), kept=changing),
         outages=outages,
         speeds=speeds,
         loop=np.zeros(LOOP, np.int64),

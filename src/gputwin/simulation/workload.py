@@ -125,6 +125,27 @@ def with_shapes_apart(workload: Workload, name: str) -> Workload:
     return replace(workload, jobs=jobs, shapes=apart, groups=workload.groups[np.concatenate(groups)])
 
 
+def with_sizes(workload: Workload, least_share: float) -> Workload:
+    """Return the same jobs with smaller sizes of each shape of one group: half, a quarter, … of its instances."""
+    base = workload.shapes.copy()
+    base["smaller"] = base["larger"] = -1
+    shapes, groups = list(base), list(workload.groups)
+    for s in range(len(shapes)):
+        larger, full = s, int(shapes[s]["instances"])
+        while shapes[s]["groups"] == 1 and full > 1:
+            half = int(shapes[larger]["instances"]) // 2
+            if half < max(least_share * full, 1):
+                break
+            smaller, group = shapes[s].copy(), groups[shapes[s]["first_group"]].copy()
+            group["size"] = smaller["instances"] = half
+            smaller["first_group"], smaller["larger"], smaller["smaller"] = len(groups), larger, -1
+            shapes[larger]["smaller"] = len(shapes)
+            larger = len(shapes)
+            groups.append(group)
+            shapes.append(smaller)
+    return replace(workload, shapes=np.array(shapes, SHAPE), groups=np.array(groups, GROUP))
+
+
 def read_predictions(path: Path) -> pl.DataFrame:
     """Return the predictions in a Parquet file."""
     try:

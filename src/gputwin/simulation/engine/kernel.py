@@ -64,7 +64,7 @@ class Rules(NamedTuple):
     claim: Callable[..., float]
     rank: Callable[..., float]
     crossing: Callable[..., float]
-    speed: Callable[..., tuple[float, float, float, float]]
+    speed: Callable[..., tuple[float, float, float]]
 
 
 def run_world(world: World, rules: Rules, told: Callable[[World], None] | None = None) -> World:
@@ -124,11 +124,11 @@ def _signatures(world: Any) -> tuple[Any, ...]:
     on_node = (machines, requests, i64, i64, knobs)
     score, devices = f64(*on_node), i64(*on_node)
     shapes = part["queue"].types[1]
-    speed = types.UniTuple(f64, 4)(jobs, shapes, part["slots"], machines, requests, part["speeds"], knobs, i64)
+    speed = types.UniTuple(f64, 3)(jobs, shapes, part["slots"], machines, requests, part["speeds"], knobs, i64)
     rule, places = types.FunctionType(of_job), (types.FunctionType(score), types.FunctionType(devices))
     schedule_pass = types.void(world, f64, rule, rule, rule, *places)
     handle = types.void(world, i64, i64, f64, rule, rule, rule, rule)
-    settle = types.void(world, f64, rule, rule, types.FunctionType(speed))
+    settle = types.void(world, f64, rule, rule, types.FunctionType(speed), *places)
     return of_job, of_job, score, devices, of_job, of_job, of_job, speed, schedule_pass, handle, settle
 
 

@@ -20,30 +20,34 @@ from gputwin.simulation.engine.ledger import begin_waiting
 from gputwin.simulation.engine.lives import (
     BY_FINISH,
     BY_PREEMPTION,
+    BY_RESIZE,
     INSTANCES,
+    RESIZE,
     RESTART,
     RUNNING_ROOT,
     SAVE,
     SAVE_WHEN_PREEMPTED,
+    SHRUNK,
     STARTED,
     log_segment,
     progress,
     seconds_left,
 )
 from gputwin.simulation.engine.queue import insert, push, remove, take_out
-from gputwin.simulation.engine.running import discharge, enlist
+from gputwin.simulation.engine.running import discharge, enlist, release, take_up
 from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.waiting import end_waiting
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
     BACKFILL,
     CHANGES,
+    CORRECTS,
+    ELASTIC,
     FINISHED,
     RESERVED_JOB,
     RUNS,
     STARVING,
     STRICT,
-    TRACK,
     WAITS,
     World,
 )
@@ -84,7 +88,7 @@ def start(world: World, j: int, now: float) -> None:
     enlist(world, j)
     if job.end < np.inf:
         schedule(world.events, job.end, FINISH, j)
-    if job.believed_end < job.end and world.options[TRACK] != 0:
+    if job.believed_end < job.end and world.options[CORRECTS] != 0:
         schedule(world.events, job.believed_end, CORRECT, j)
 
 
@@ -103,6 +107,16 @@ def start_waiting(world: World, j: int, now: float) -> None:
     start(world, j, now)
 
 
+@inlined
+def _list_for_rates(world: World, j: int) -> None:
+    """Have the rate of job j settled at the end of the instant."""
+    lives = world.lives
+    if lives.records[j].listed == 0:
+        lives.records[j].listed = 1
+        lives.started[lives.counts[STARTED]] = j
+        lives.counts[STARTED] += 1
+
+
 @compiled
 def _resume(world: World, j: int, now: float) -> None:
     """Begin a segment of job j; its rate, and with it its end, is settled at the end of the instant (`rates.py`)."""
@@ -115,10 +129,8 @@ def _resume(world: World, j: int, now: float) -> None:
     job.end = np.inf
     job.believed_end = now + seconds_left(world.lives, world.queue.jobs, j, max(job.predicted - job.done, 0.0))
     enlist(world, j)
-    counts = world.lives.counts
-    world.lives.started[counts[STARTED]] = j
-    counts[STARTED] += 1
-    counts[INSTANCES] += world.queue.shapes[job.shape].instances
+    _list_for_rates(world, j)
+    world.lives.counts[INSTANCES] += world.queue.shapes[job.shape].instances
 
 
 @inlined
@@ -139,6 +151,12 @@ def stop(world: World, j: int, now: float, why: int) -> None:
     if why == BY_FINISH:
         job.outcome = FINISHED
     discharge(world, j, now)
+    if world.options[ELASTIC] != 0:
+        # When it starts again, it asks for its full size.
+        full = world.lives.records[j].full_shape
+        shrunk = world.queue.shapes[job.shape].instances < world.queue.shapes[full].instances
+        world.lives.counts[SHRUNK] -= shrunk
+        job.shape = full
 
 
 @compiled
@@ -159,7 +177,7 @@ def _end_segment(world: World, j: int, now: float, why: int) -> None:
     job.outcome = WAITS
     job.end = np.inf
     life.queued = now
-    life.overhead, life.saving = lives.costs[RESTART], 0
+    life.overhead, life.saving, life.rate = lives.costs[RESTART], 0, 1.0
     if why == BY_PREEMPTION and lives.costs[SAVE_WHEN_PREEMPTED] != 0.0:
         life.safe = job.done
         life.overhead += lives.costs[SAVE]
@@ -169,6 +187,31 @@ def _end_segment(world: World, j: int, now: float, why: int) -> None:
         for c in range(CAUSES):
             lives.earlier[j, c] += world.causes.share[j, c]
             world.causes.share[j, c] = 0.0
+
+
+@compiled
+def resize(world: World, j: int, target: int, now: float) -> None:
+    """Let the running job j go on with the instances of shape `target`: the first of those it has, or with those added.
+
+    What is added has been placed already.
+    """
+    lives, job, shapes = world.lives, world.queue.jobs[j], world.queue.shapes
+    life, size, wanted = lives.records[j], wide(shapes[job.shape].instances), wide(shapes[target].instances)
+    full = wide(shapes[life.full_shape].instances)
+    progress(lives, world.queue.jobs, j, now)
+    if job.start < now:
+        log_segment(lives, world.queue.jobs, world.slots, size, j, now, wide(BY_RESIZE))
+    lives.counts[INSTANCES] += wanted - size
+    lives.counts[SHRUNK] += (wanted < full) - (size < full)
+    if wanted < size:
+        release(world, job.first_slot + wanted, job.first_slot + size)
+    else:
+        take_up(world, j, job.first_slot + size, job.first_slot + wanted)
+    job.shape = target
+    job.start = now
+    if life.overhead == 0.0:
+        life.overhead = lives.costs[RESIZE]
+    _list_for_rates(world, j)
 
 
 @compiled

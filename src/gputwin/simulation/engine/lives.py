@@ -41,6 +41,7 @@ LIFE = np.dtype(
         ("stops", np.int32),  # how often it was stopped before its end
         ("full_shape", np.int32),  # the shape it asks for; it may run as a smaller one
         ("entered", np.int32),  # 1: it is in the list of running jobs by rank
+        ("listed", np.int32),  # 1: it is among those whose rate is to be settled at this instant
     ],
     align=True,
 )
@@ -52,6 +53,7 @@ SEGMENT = np.dtype(
         ("rate", np.float64),
         ("job", np.int32),
         ("why", np.int32),
+        ("by", np.int32),  # the job that took its place; -1: none
         ("first_spot", np.int64),
         ("spots", np.int64),
     ],
@@ -62,12 +64,14 @@ REASONS = ("finished", "preempted", "failed", "drained", "resized", "rate_change
 BY_FINISH, BY_PREEMPTION, BY_FAILURE, BY_DRAIN, BY_RESIZE, BY_RATE = range(6)
 """Why a segment ended."""
 
-SEGMENTS, SPOTS, STARTED, INSTANCES, RUNNING_ROOT, SETTLED, COUNTS = range(7)
+SEGMENTS, SPOTS, STARTED, INSTANCES, RUNNING_ROOT, SETTLED, SHRUNK, FOR, COUNTS = range(9)
 """Positions in Lives.counts: segments and spots logged, jobs that started at this instant, instances that run, the root
-of the tree of running jobs by rank, and the end of the index's log when rates were last settled."""
-INTERVAL, SAVE, RESTART, RESIZE, SAVE_WHEN_PREEMPTED, MOST_STOPS, COSTS = range(7)
+of the tree of running jobs by rank, the end of the index's log when rates were last settled, how many jobs run on fewer
+instances than they ask for, and for whom jobs are preempted just now."""
+INTERVAL, SAVE, RESTART, RESIZE, SAVE_WHEN_PREEMPTED, MOST_STOPS, EXPONENT, COSTS = range(8)
 """Positions in Lives.costs: work between checkpoints, and what saving, restarting and resizing take, s; whether a
-preempted job saves what it has done; and after how many stops a job gives up."""
+preempted job saves what it has done; after how many stops a job gives up; and how its rate grows with its size: as
+(instances / instances asked for) to the power of EXPONENT."""
 
 
 class Lives(NamedTuple):
@@ -89,6 +93,7 @@ def make_lives(jobs: Records, instances: int, costs: Floats, *, kept: bool) -> L
     records = np.zeros(size, LIFE)
     records["first_start"] = np.nan
     if kept:
+        records["rate"] = 1.0
         records["full_shape"] = jobs["shape"]
         records["queued"] = jobs["submit"]
     counts = np.zeros(COUNTS, np.int64)
@@ -100,7 +105,7 @@ def make_lives(jobs: Records, instances: int, costs: Floats, *, kept: bool) -> L
         np.zeros(2 * instances + 8192 if kept else 1, SLOT),
         counts,
         np.zeros(size + 1, np.int32),
-        np.zeros(size + 1, np.int32),
+        np.zeros(2 * size + 64, np.int32),
         np.zeros((size, CAUSES)),
         costs,
     )
@@ -186,6 +191,7 @@ def log_segment(lives: Lives, jobs: Records, slots: Records, instances: int, j: 
     segment = lives.segments[counts[SEGMENTS]]
     segment.job, segment.start, segment.end, segment.why = j, job.start, now, why
     segment.rate = lives.records[j].rate
+    segment.by = counts[FOR] if why == BY_PREEMPTION else -1
     segment.first_spot, segment.spots = counts[SPOTS], instances
     for i in range(instances):
         spot, slot = lives.spots[counts[SPOTS] + i], slots[job.first_slot + i]

@@ -11,7 +11,7 @@ from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time,
 from gputwin.simulation.engine.index import LOG_END
 from gputwin.simulation.engine.ledger import CAUGHT_UP, NEW_SHAPES
 from gputwin.simulation.engine.lifecycle import ends_now, enqueue, queue_of, start, stop
-from gputwin.simulation.engine.lives import BY_FINISH, STARTED, has_log_room
+from gputwin.simulation.engine.lives import BY_FINISH, SHRUNK, STARTED, has_log_room
 from gputwin.simulation.engine.place import place, place_one, unplace
 from gputwin.simulation.engine.queue import WAITING, push, remove
 from gputwin.simulation.engine.running import believe
@@ -121,8 +121,8 @@ def run(
         if world.queue.counts[WAITING] > 0 and (decide or _look_again(world)):
             world.options[LOOK_ONLY] = not decide
             schedule_pass(world, now, order, promotion, claim, score, devices)
-        if world.lives.counts[STARTED] > 0 or world.options[NEIGHBOURS] != 0:
-            settle(world, now, rank, crossing, speed)
+        if world.lives.counts[STARTED] + world.lives.counts[SHRUNK] > 0 or world.options[NEIGHBOURS] != 0:
+            settle(world, now, rank, crossing, speed, score, devices)
 
 
 @compiled

@@ -13,15 +13,16 @@ from typing import Any
 from gputwin.simulation.engine.attribution import blame_head
 from gputwin.simulation.engine.changes import wait_again
 from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.elasticity import shrink_for
 from gputwin.simulation.engine.index import FULL, room_on, touch
-from gputwin.simulation.engine.ledger import NEW, NOBODY
+from gputwin.simulation.engine.ledger import NEW, NEW_SHAPES, NOBODY, OPEN_SHAPES
 from gputwin.simulation.engine.lifecycle import start_waiting, stop
-from gputwin.simulation.engine.lives import BY_PREEMPTION, RUNNING_ROOT
-from gputwin.simulation.engine.place import fits, fits_now, place, unplace
+from gputwin.simulation.engine.lives import BY_PREEMPTION, FOR, RUNNING_ROOT, seconds_left
+from gputwin.simulation.engine.place import all_fit, fits, place
 from gputwin.simulation.engine.queue import LISTED, before, first, last, previous
 from gputwin.simulation.engine.state import UP, change, wide
 from gputwin.simulation.engine.waiting import count_changes, end_pass, hopeless, look_for_room, reason
-from gputwin.simulation.engine.world import ATTRIBUTE, World
+from gputwin.simulation.engine.world import ATTRIBUTE, ELASTIC, World
 
 _OUT, _IN, _FAILED = 0, 1, 2
 """What a shape's `reach` says: not among the candidates of the present pass, among them, or it could not start."""
@@ -62,12 +63,7 @@ def greedy_preemptive_pass(
         placed = not hopeless(world, s) and place(world, j, score, devices)
         if not placed and make_room(world, j, now, order, promotion, claim, score, devices):
             placed = place(world, j, score, devices)
-            for k in range(world.lives.victims[0]):
-                own = wide(jobs[world.lives.victims[k + 1]].shape)
-                if shapes[own].reach == _OUT and shapes[own].waiting > 0:
-                    candidates[count] = own
-                    shapes[own].reach = _IN
-                    count += 1
+            count = _add_candidates(world, count)
         if placed:
             start_waiting(world, j, now)
             count_changes(world)
@@ -80,6 +76,15 @@ def greedy_preemptive_pass(
     end_pass(world, NOBODY, now)
 
 
+@inlined
+def _claim(world: World, j: int, now: float, claim: Any) -> float:
+    """Return the claim of the waiting job j; while it is asked, `believed_end` is when it would end if it started now."""
+    job = world.queue.jobs[j]
+    work = max(job.predicted - job.done, 0.0)
+    job.believed_end = now + seconds_left(world.lives, world.queue.jobs, j, work)
+    return claim(world.queue.jobs, j, now, world.knobs)
+
+
 @compiled
 def _candidates(world: World, now: float, claim: Any) -> int:
     """Collect the shapes that have room or may claim some; return their number."""
@@ -89,12 +94,27 @@ def _candidates(world: World, now: float, claim: Any) -> int:
         s = wide(queue.listed[k])
         shape = queue.shapes[s]
         # Joined at this instant, or has room.
-        may = shape.open_at >= 0 or shape.joined == NEW
+        may = shape.open_at >= 0 or shape.joined == NEW or world.options[ELASTIC] != 0
         if not may and worst >= 0:
-            may = claim(queue.jobs, first(queue, s), now, world.knobs) < queue.jobs[worst].key
+            may = _claim(world, first(queue, s), now, claim) < queue.jobs[worst].key
         shape.reach = _IN if may else _OUT
         if may:
             queue.candidates[count] = s
+            count += 1
+    return count
+
+
+@compiled
+def _add_candidates(world: World, count: int) -> int:
+    """Add the shapes of those who had to yield, and those that have room now though they had none; return the number."""
+    queue, ledger = world.queue, world.ledger
+    look_for_room(world)
+    for k in range(ledger.state[OPEN_SHAPES] + ledger.state[NEW_SHAPES]):
+        opened = k < ledger.state[OPEN_SHAPES]
+        s = wide(ledger.lists[OPEN_SHAPES, k] if opened else ledger.lists[NEW_SHAPES, k - ledger.state[OPEN_SHAPES]])
+        if queue.shapes[s].reach == _OUT and queue.shapes[s].waiting > 0:
+            queue.candidates[count] = s
+            queue.shapes[s].reach = _IN
             count += 1
     return count
 
@@ -124,27 +144,20 @@ def _node_with_room(world: World, r: int, v: int) -> int:
 
 
 @compiled
-def _all_fit(world: World, j: int, score: Any, devices: Any) -> bool:
-    """Return whether the gang j fits now; nothing stays changed."""
-    shape = world.queue.shapes[world.queue.jobs[j].shape]
-    if not fits_now(world, wide(world.queue.jobs[j].shape)):
-        return False
-    if shape.groups == 1:
-        return True
-    begin = world.queue.jobs[j].first_slot
-    if not place(world, j, score, devices):
-        return False
-    unplace(world, begin, begin + shape.instances)
-    return True
-
-
-@compiled
 def make_room(
     world: World, j: int, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
 ) -> bool:
-    """Stop running jobs of a rank above the claim of job j so that it fits; False, and no change, if it cannot."""
+    """Make room for job j; False, and no change, if it cannot be made.
+
+    Running jobs are shrunk, where they can be; else those of a rank above the claim of job j are stopped.
+    """
+    if world.options[ELASTIC] != 0:
+        world.lives.victims[0] = 0
+        if shrink_for(world, j, now, score, devices):
+            count_changes(world)
+            return True
     jobs, victims, root = world.queue.jobs, world.lives.victims, world.lives.counts[RUNNING_ROOT]
-    limit = claim(jobs, j, now, world.knobs)
+    limit = _claim(world, j, now, claim)
     shape = world.queue.shapes[jobs[j].shape]
     single = shape.instances == 1
     r = wide(world.groups[shape.first_group].request)
@@ -158,7 +171,7 @@ def make_room(
             node = _node_with_room(world, r, v)
             fitting = node >= 0
         else:
-            fitting = _all_fit(world, j, score, devices)
+            fitting = all_fit(world, j, score, devices)
         v = previous(jobs, root, v)
     for k in range(count, 0, -1):
         v = wide(victims[k])
@@ -167,7 +180,7 @@ def make_room(
             if single:
                 still = room_on(world.machines, world.requests, world.index.allowed, r, node, FULL) > 0
             else:
-                still = _all_fit(world, j, score, devices)
+                still = all_fit(world, j, score, devices)
             if not still:
                 _shift(world, v, -1, not single)
                 victims[k] = -1 - v
@@ -182,6 +195,7 @@ def make_room(
             kept += 1
             victims[kept] = v
     victims[0] = kept
+    world.lives.counts[FOR] = j
     for k in range(1, kept + 1):
         v = wide(victims[k])
         stop(world, v, now, wide(BY_PREEMPTION))

@@ -7,24 +7,30 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.elasticity import grow_back
 from gputwin.simulation.engine.events import CORRECT, CROSS, FINISH, schedule
 from gputwin.simulation.engine.index import LOG_END
 from gputwin.simulation.engine.lifecycle import enter_rank
-from gputwin.simulation.engine.lives import BY_RATE, SETTLED, STARTED, log_segment, progress, seconds_left
+from gputwin.simulation.engine.lives import BY_RATE, EXPONENT, SETTLED, SHRUNK, STARTED, log_segment, progress, seconds_left
 from gputwin.simulation.engine.running import believe
 from gputwin.simulation.engine.state import wide
-from gputwin.simulation.engine.world import NEIGHBOURS, RANKED, RESERVED_JOB, RUNS, TRACK, World
+from gputwin.simulation.engine.world import CORRECTS, NEIGHBOURS, RANKED, RESERVED_JOB, RUNS, TRACK, World
 
 
-def settle_nothing(world: World, now: float, rank: Any, crossing: Any, speed: Any) -> None:
+def settle_nothing(
+    world: World, now: float, rank: Any, crossing: Any, speed: Any, score: Any, devices: Any
+) -> None:
     """Do nothing: every job runs at full speed to its end."""
 
 
-def settle_rates(world: World, now: float, rank: Any, crossing: Any, speed: Any) -> None:
+def settle_rates(world: World, now: float, rank: Any, crossing: Any, speed: Any, score: Any, devices: Any) -> None:
     """Give each job that started its rate and its end, and whoever has other neighbours now a new one."""
     counts = world.lives.counts
+    if counts[SHRUNK] > 0:
+        grow_back(world, now, score, devices)
     for k in range(counts[STARTED]):
         j = wide(world.lives.started[k])
+        world.lives.records[j].listed = 0
         if world.queue.jobs[j].outcome == RUNS:
             _set_rate(world, j, now, speed)
             _time(world, j, now)
@@ -63,9 +69,13 @@ def _settle_neighbours(world: World, now: float, rank: Any, speed: Any) -> None:
 def _set_rate(world: World, j: int, now: float, speed: Any) -> bool:
     """Ask for the rate of job j and return whether it has changed."""
     life, jobs = world.lives.records[j], world.queue.jobs
-    model, spread, neighbours, size = speed(
+    model, spread, neighbours = speed(
         jobs, world.queue.shapes, world.slots, world.machines, world.requests, world.speeds, world.knobs, j
     )
+    size = 1.0
+    if jobs[j].shape != life.full_shape:
+        asked = world.queue.shapes[life.full_shape].instances
+        size = (world.queue.shapes[jobs[j].shape].instances / asked) ** world.lives.costs[EXPONENT]
     if model == life.model and spread == life.spread and neighbours == life.neighbours and size == life.size:
         return False
     if jobs[j].start < now:
@@ -91,5 +101,5 @@ def _time(world: World, j: int, now: float) -> None:
         job.believed_end = believed
     if job.end < np.inf:
         schedule(world.events, job.end, FINISH, j)
-    if believed < job.end and world.options[TRACK] != 0:
+    if believed < job.end and world.options[CORRECTS] != 0:
         schedule(world.events, believed, CORRECT, j)

@@ -52,6 +52,28 @@ def discharge(world: World, j: int, now: float) -> None:
 
 
 @compiled
+def release(world: World, begin: int, end: int) -> None:
+    """Free the instances in slots begin..end of a job that runs on."""
+    for i in range(begin, end):
+        n = wide(world.slots[i].node)
+        give_back(world.machines, world.requests, wide(world.slots[i].request), n, world.slots[i].devices)
+        if world.machines.nodes[n].state != UP:
+            hide(world.outages, world.machines, world.series.capacity, n, False)
+        touch(world.index, world.machines, n, True)
+        _unlink(world, i)
+
+
+@compiled
+def take_up(world: World, j: int, begin: int, end: int) -> None:
+    """Note that job j, which runs, has instances in slots begin..end too."""
+    for i in range(begin, end):
+        request = world.requests[world.slots[i].request]
+        world.links[i].job, world.links[i].end = j, world.queue.jobs[j].believed_end
+        world.links[i].gpu_milli = request.gpu_milli * request.gpu_count
+        _link(world, i)
+
+
+@compiled
 def believe(world: World, j: int, end: float) -> None:
     """Believe from now on that the running job j ends at `end`."""
     job = world.queue.jobs[j]

@@ -120,6 +120,8 @@ SHAPE = np.dtype(
         ("never_fits", np.int32),  # -1: not tried yet
         ("reach", np.int32),  # what may overtake in the present pass
         ("fits", np.int32),  # whether it did at `checked`, an end of the log; -1: not known
+        ("smaller", np.int32),  # the same on half as many instances, the next size a job may have; -1: none
+        ("larger", np.int32),  # the next larger size; -1: none
         ("joined", np.int32),  # NEW: began to wait at this instant, before the pass; KNOWN: the ledger knows it; else 0
         ("open_at", np.int32),  # in the ledger's list of those with room; -1: it waits for room, or nobody waits
         ("first", np.int32),  # the waiting job that goes first; -1: none

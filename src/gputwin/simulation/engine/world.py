@@ -64,12 +64,15 @@ class World(NamedTuple):
     PREEMPTS,
     RANKED,
     NEIGHBOURS,
+    ELASTIC,
+    CORRECTS,
     OPTIONS,
-) = range(15)
+) = range(17)
 """Positions in World.options: how the run goes (DRAWS: scores are random draws), then how many run, who holds the
 reservation (-1: nobody), how many waiting jobs have reached the longest wait, whether the pass may start nobody, and
 whether jobs may be stopped, slowed or resized (then their lives are kept), whether waiting jobs may preempt, whether
-running jobs are kept in order of rank, and whether rates depend on who runs beside a job."""
+running jobs are kept in order of rank, whether rates depend on who runs beside a job, whether running jobs may be shrunk to let others in, and whether jobs that
+outlive their prediction are believed to run as long again."""
 ARRIVAL, BUDGET, LOOP = range(3)
 """Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)

@@ -8,7 +8,7 @@ from gputwin.simulation.policy import preemption
 
 def claim(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return when job j would be believed to end if it started now, s."""
-    return now + max(jobs[j].predicted - jobs[j].done, 0.0)
+    return jobs[j].believed_end
 
 
 @preemption(

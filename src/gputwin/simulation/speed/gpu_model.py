@@ -16,8 +16,8 @@ def factors(
     speeds: Floats,
     knobs: Knobs,
     j: int,
-) -> tuple[float, float, float, float]:
-    """Return the factors by GPU model, spread, neighbours and size; instances without GPUs slow nobody."""
+) -> tuple[float, float, float]:
+    """Return the factors by GPU model, spread and neighbours; instances without GPUs slow nobody."""
     slowest, found = 1.0, False
     first = jobs[j].first_slot
     for i in range(first, first + shapes[jobs[j].shape].instances):
@@ -25,4 +25,4 @@ def factors(
             own = speeds[0, machines.nodes[slots[i].node].model]
             if not found or own < slowest:
                 slowest, found = own, True
-    return slowest, 1.0, 1.0, 1.0
+    return slowest, 1.0, 1.0
