@@ -473,9 +473,9 @@ class Changing(Reference):
         if self.backfill == "strict" and j != head:
             return "behind_other_job"
         machines, self.machines = self.machines, self._visible()
-        cause = self._shortage(self.jobs[j])
+        cause, lacks = self._shortage(self.jobs[j]), not self._each_group_fits(j)
         self.machines = machines
-        return cause
+        return "outage" if self.out and lacks and self._each_group_fits(j) else cause
 
 
 def totals(run: Changing) -> list[Counter[str]]:

@@ -15,7 +15,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.state import DOWN, FREE_MODELS, UP, WHOLE, Floats, Ints, Machines, Records
+from gputwin.simulation.engine.fit import MANY
+from gputwin.simulation.engine.state import (
+    DOWN,
+    FREE_MODELS,
+    UP,
+    WHOLE,
+    Flags,
+    Floats,
+    Ints,
+    Machines,
+    Records,
+    SmallInts,
+    wide,
+)
 
 NODE_CHANGE = np.dtype([("time", np.float64), ("node", np.int32), ("state", np.int32)], align=True)
 NEVER, WEIBULL, LOGNORMAL, FIXED = range(4)
@@ -27,7 +40,8 @@ class Outages(NamedTuple):
 
     hidden: Ints  # [n, CPU, memory, disk, RDMA, then each device's share, then each one's memory]
     log: Records  # NODE_CHANGE
-    count: Ints  # type: ignore[assignment]  # [2]: changes logged, nodes that are not up
+    count: Ints  # type: ignore[assignment]  # [3]: changes logged, nodes that are not up, and how many were last asked
+    out: SmallInts  # nodes that are not up, in no order
     random: NDArray[np.uint64]  # [n]
     laws: Floats  # [2, 3]: of failure and of repair: law, and its two numbers
 
@@ -38,7 +52,8 @@ def make_outages(machines: Machines, seeds: NDArray[np.uint64], laws: Floats, *,
     return Outages(
         np.zeros((nodes if kept else 1, 4 + 2 * devices), np.int64),
         np.zeros(4 * nodes + 1024 if kept else 1, NODE_CHANGE),
-        np.zeros(2, np.int64),
+        np.zeros(3, np.int64),
+        np.zeros(nodes if kept else 1, np.int32),
         seeds if kept else seeds[:1],
         laws,
     )
@@ -87,10 +102,15 @@ def set_state(outages: Outages, machines: Machines, capacity: Ints, n: int, stat
     outages.count[0] += 1
     node.state = state
     if was == UP:
+        outages.out[outages.count[1]] = n
         outages.count[1] += 1
         hide(outages, machines, capacity, n, True)
     elif state == UP:
         outages.count[1] -= 1
+        at = 0
+        while outages.out[at] != n:
+            at += 1
+        outages.out[at] = outages.out[outages.count[1]]
         _show(outages, machines, capacity, n)
 
 
@@ -143,6 +163,54 @@ def _move(machines: Machines, capacity: Ints, k: int, amount: int) -> None:
     """Change resource k of what is free and of what there is."""
     machines.free[k] += amount
     capacity[k] += amount
+
+
+@compiled
+def hidden_room(outages: Outages, machines: Machines, requests: Records, allowed: Flags, r: int) -> int:
+    """Return how many instances of r would fit on the nodes that are not up, beside what still runs there."""
+    total = 0
+    for k in range(outages.count[1]):
+        total += _room_on_hidden(outages, machines, requests, allowed, r, wide(outages.out[k]))
+    return total
+
+
+@compiled
+def _room_on_hidden(outages: Outages, machines: Machines, requests: Records, allowed: Flags, r: int, n: int) -> int:
+    request, hidden, node = requests[r], outages.hidden[n], machines.nodes[n]
+    room = MANY
+    if request.cpu > 0:
+        room = min(room, hidden[0] // request.cpu)
+    if request.memory > 0:
+        room = min(room, hidden[1] // request.memory)
+    if request.disk > 0:
+        room = min(room, hidden[2] // request.disk)
+    if request.rdma > 0:
+        room = min(room, hidden[3] // request.rdma)
+    if request.max_per_node >= 0:
+        room = min(room, max(request.max_per_node - machines.residents[n, request.application], 0))
+    if request.gpu_count == 0 or room == 0:
+        return room
+    if not allowed[r, node.model]:
+        return 0
+    devices, slots = machines.gpus.shape[1], 0
+    for d in range(node.gpu_count):
+        slots += _shares(hidden, request.gpu_milli, request.gpu_memory, d, devices)
+    k = min(slots // request.gpu_count, room)
+    while k > 0:
+        # k instances need k·count slots, at most k of them on one device.
+        usable = 0
+        for d in range(node.gpu_count):
+            usable += min(k, _shares(hidden, request.gpu_milli, request.gpu_memory, d, devices))
+        if usable >= k * request.gpu_count:
+            break
+        k -= 1
+    return k
+
+
+@inlined
+def _shares(hidden: Ints, milli: int, memory: int, d: int, devices: int) -> int:
+    shares = hidden[4 + d] // milli
+    return min(shares, hidden[4 + devices + d] // memory) if memory > 0 else shares
 
 
 @inlined

@@ -8,10 +8,10 @@ a total has left it, and then only those whose threshold it passed.
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.attribution import BEHIND, blame, cause_of
+from gputwin.simulation.engine.attribution import BEHIND, OUTAGE, blame, cause_of
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.counting import catch_up, hold, release
-from gputwin.simulation.engine.index import FULL
+from gputwin.simulation.engine.index import FULL, has_room
 from gputwin.simulation.engine.ledger import (
     ENDLESS,
     HEAD,
@@ -23,6 +23,8 @@ from gputwin.simulation.engine.ledger import (
     NOBODY,
     OPEN_SHAPES,
 )
+from gputwin.simulation.engine.outages import hidden_room
+from gputwin.simulation.engine.queue import LISTED
 from gputwin.simulation.engine.state import FREE_MODELS, wide
 from gputwin.simulation.engine.world import ATTRIBUTE, DRAWS, World
 
@@ -30,7 +32,24 @@ from gputwin.simulation.engine.world import ATTRIBUTE, DRAWS, World
 @compiled
 def reason(world: World, s: int) -> int:
     """Return what keeps a job of shape s from starting now."""
+    if world.outages.count[1] > 0 and _would_fit(world, s):
+        return wide(OUTAGE)
     return cause_of(world.machines, world.requests, world.queue.shapes, world.groups, world.index, world.ledger, s)
+
+
+@compiled
+def _would_fit(world: World, s: int) -> bool:
+    """Return whether shape s lacks room now, and each of its groups would have it if no node were out."""
+    shape, lacks = world.queue.shapes[s], False
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        r, size = wide(world.groups[g].request), wide(world.groups[g].size)
+        if not has_room(world.index, world.machines, world.requests, r, size, FULL):
+            lacks = True
+            hidden = hidden_room(world.outages, world.machines, world.requests, world.index.allowed, r)
+            visible = size - hidden
+            if visible > 0 and not has_room(world.index, world.machines, world.requests, r, visible, FULL):
+                return False
+    return lacks
 
 
 @inlined
@@ -64,6 +83,12 @@ def end_pass(world: World, head: int, now: float) -> None:
         if world.queue.shapes[s].joined == NEW:
             _open_accounts(world, s, now)
     world.ledger.state[NEW_SHAPES] = 0
+    if world.outages.count[1] > 0 or world.outages.count[2] > 0:
+        world.outages.count[2] = world.outages.count[1]
+        for k in range(world.queue.counts[LISTED]):
+            s = wide(world.queue.listed[k])
+            if world.queue.shapes[s].joined == KNOWN:
+                _consider(world, s, now)
 
 
 @compiled
