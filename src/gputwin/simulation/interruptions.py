@@ -18,7 +18,8 @@ from gputwin.simulation.engine.state import Floats
 class Checkpoints:
     """When jobs save their work, and what saving and restarting take.
 
-    A checkpoint is saved after each `interval_seconds` of work; a job that fails goes on from the last one. A preempted
+    A checkpoint is saved after each `interval_seconds` of work (0: no work is ever lost); a job that fails goes on from
+    the last one. A preempted
     job saves before it stops if `on_preemption`; that and the restart are paid when it runs again.
     """
 
@@ -31,8 +32,10 @@ class Checkpoints:
     """A job stopped as often gives up, so that jobs that undo each other's work for ever end all the same."""
 
     def __post_init__(self) -> None:
-        if not self.interval_seconds > 0:
-            raise UserError(f"checkpoint interval is {self.interval_seconds:g} s; give more than 0")
+        if not self.interval_seconds >= 0:
+            raise UserError(f"checkpoint interval is {self.interval_seconds:g} s; give 0 or more")
+        if self.interval_seconds == 0 and self.save_seconds > 0:
+            raise UserError("checkpoints without an interval must take no time to save; give an interval above 0")
         for name in ("save_seconds", "restart_seconds", "resize_seconds"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"checkpoint {name} is {getattr(self, name):g}; give 0 or more")

@@ -142,6 +142,15 @@ def _work(lives: Lives, jobs: Records, j: int, seconds: float) -> None:
     life.slow_size += seconds * life.model * life.spread * life.neighbours * (1.0 - life.size)
 
 
+@inlined
+def _saved(safe: float, interval: float, done: float) -> float:
+    """Return the work at the last checkpoint, where saving takes no time; with no interval all work is safe at once."""
+    if interval == 0.0:
+        return done
+    # A checkpoint that is reached exactly is saved, whatever rounding says.
+    return safe + np.floor((done - safe) / interval + 1e-12) * interval if interval < np.inf else safe
+
+
 @compiled
 def progress(lives: Lives, jobs: Records, j: int, now: float) -> None:
     """Bring the running job j up to `now`: overhead first, then work, with a checkpoint after each interval of it."""
@@ -160,6 +169,10 @@ def progress(lives: Lives, jobs: Records, j: int, now: float) -> None:
         if life.saving != 0:
             life.saving = 0
             life.safe = job.done
+        if costs[SAVE] == 0.0:
+            _work(lives, jobs, j, left)
+            life.safe = _saved(life.safe, costs[INTERVAL], min(job.done, job.duration))
+            return
         until = (life.safe + costs[INTERVAL] - job.done) / life.rate
         if left < until or life.safe + costs[INTERVAL] >= job.duration:
             _work(lives, jobs, j, left)
@@ -168,8 +181,6 @@ def progress(lives: Lives, jobs: Records, j: int, now: float) -> None:
         job.done = life.safe + costs[INTERVAL]
         left -= until
         life.saving, life.overhead = 1, costs[SAVE]
-        if life.overhead == 0.0:
-            life.saving, life.safe = 0, job.done
 
 
 @compiled
@@ -177,7 +188,7 @@ def seconds_left(lives: Lives, jobs: Records, j: int, work: float) -> float:
     """Return how long the job that runs takes for `work` more, with its overhead and the checkpoints on the way, s."""
     life, interval = lives.records[j], lives.costs[INTERVAL]
     seconds = life.overhead + work / life.rate
-    if interval < np.inf:
+    if lives.costs[SAVE] > 0.0 and interval < np.inf:
         to_first = interval if life.saving != 0 else life.safe + interval - jobs[j].done
         if work > to_first:
             seconds += np.ceil((work - to_first) / interval) * lives.costs[SAVE]
