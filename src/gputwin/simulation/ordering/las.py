@@ -15,7 +15,8 @@ QUEUE = 1e11
 @inlined
 def queue_of_service(jobs: Records, j: int, knobs: Knobs) -> int:
     """Return the queue of job j: how many limits its GPU-seconds of service have reached."""
-    limit, factor, queues = (knobs.numbers[FIRST_PARAMETER + k] for k in range(3))
+    limit, factor = knobs.numbers[FIRST_PARAMETER], knobs.numbers[FIRST_PARAMETER + 1]
+    queues = knobs.numbers[FIRST_PARAMETER + 2]
     service = jobs[j].attained * gpus(jobs, j)
     number = 0
     # A limit that is reached exactly is reached, whatever rounding says.
