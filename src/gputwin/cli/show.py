@@ -123,10 +123,15 @@ def show_check(cluster: Cluster, check: LoadCheck) -> None:
 
 def show_fidelity(fidelity: pl.DataFrame) -> None:
     """Print how a generated trace compares with its original: generated / original, and single published figures."""
+    from gputwin.traces.synthetic.fidelity import LOAD_ROW
+
     shown = ("mean", "p50", "p90", "p99")
-    measured, published = [], []
+    measured, published, loads = [], [], []
     for r in fidelity.to_dicts():
-        if r["ks"] is None:
+        if r["marginal"].startswith(LOAD_ROW):
+            figure = f"{r['marginal'].removeprefix(LOAD_ROW)}, {r['unit']}"
+            loads.append([figure, _figure(r["mean"]), _figure(r["mean_reference"]), r["source"]])
+        elif r["ks"] is None:
             published.append([r["marginal"], _figure(r["mean"]), _figure(r["mean_reference"]), r["source"]])
         else:
             pairs = [f"{_figure(r[s])} / {_figure(r[f'{s}_reference'])}" for s in shown]
@@ -134,6 +139,8 @@ def show_fidelity(fidelity: pl.DataFrame) -> None:
     table("Fidelity: generated / original", ["quantity", "KS", *shown], measured)
     if published:
         table("Published figures", ["figure", "generated", "published", "source"], published)
+    if loads:
+        table("Load offered to its own cluster", ["load", "generated", "expected", "source"], loads)
 
 
 def _figure(value: float | None) -> str:
