@@ -101,6 +101,7 @@ class TestPai2020:
         check = check_load(generate("pai2020", jobs=jobs, seed=seed).to_trace(), open_cluster("pai2020"))
         on_gpus = {load.models: load for load in check.loads if load.resource == "gpu_milli"}
         assert least < on_gpus["any"].mean < 0.85
+        assert check.never_fit.is_empty()
         assert all(load.mean < 1 for load in check.loads)
 
     def test_who_runs_at_the_end_of_the_record_has_a_run_time_that_passes_it(self) -> None:

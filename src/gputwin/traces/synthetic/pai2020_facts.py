@@ -108,9 +108,13 @@ class Kind:
 
 MODELS = ("T4", "MISC", "P100", "V100", "V100M32")
 MODEL_GPUS_PER_NODE = (2, 8, 2, 8, 8)
+MODEL_NODES = tuple(sum(t.nodes for t in FLEET if t.gpu_model == model) for model in MODELS)
 MODEL_GPUS = tuple(sum(t.nodes * t.gpus for t in FLEET if t.gpu_model == model) for model in MODELS)
 # The publisher gives no share of jobs that insist on a model; users who got the scarce ones mostly asked for them.
 HEAVY_WORK, HUGE_WORK = 2e-4, 0.005  # projects with a larger part of all GPU time than this
+# Who asks for more than a part of a model's nodes takes any model.
+SMALLEST_NODE_CPU_PERCENT, SMALLEST_NODE_MIB = 6_400, 384 * 1_024
+MOST_INSISTED = 0.25
 SPEC_SHARE = (0.10, 0.03, 0.25, 0.70, 0.70)
 
 _PS = Role("ps", SERVERS, gpu_share=0.0)

@@ -45,9 +45,8 @@ class Groups:
 
 @dataclass(frozen=True)
 class Projects:
-    """One row per project: `gpus` is what one job asks for, and `scarcity` ranks, on the normal scale, how hard to get."""
+    """One row per project. `scarcity`, on the normal scale, ranks how hard its GPUs are to come by."""
 
-    gpus: Floats
     model: Ints
     insists: NDArray[np.bool_]
     scarcity: Floats
@@ -104,7 +103,10 @@ def make_population(jobs: int, span: float, seed: int) -> tuple[Groups, Projects
         model=np.where(on_gpu, model[project], NO_MODEL),
     )
     in_all = weight * _sums(project, instances)
-    return groups, _projects(rng, model, gpus, percent, duration, weight, in_all), templates
+    nodes = np.maximum(cpu / facts.SMALLEST_NODE_CPU_PERCENT, memory / facts.SMALLEST_NODE_MIB)
+    nodes = np.maximum(nodes, load / (100.0 * np.array(facts.MODEL_GPUS_PER_NODE)[model[project]]))
+    modest = _sums(project, instances * nodes) <= facts.MOST_INSISTED * np.array(facts.MODEL_NODES)[model]
+    return groups, _projects(rng, model, modest, percent, duration, weight, in_all), templates
 
 
 def _kinds(rng: np.random.Generator, weight: Floats) -> Ints:
@@ -216,7 +218,7 @@ def _requests(rng: np.random.Generator, percent: Floats, jobs: Floats) -> tuple[
 def _projects(
     rng: np.random.Generator,
     model: Ints,
-    gpus: Floats,
+    modest: NDArray[np.bool_],
     percent: Floats,
     duration: Floats,
     weight: Floats,
@@ -232,9 +234,8 @@ def _projects(
     workload = np.full(rows, NO_WORKLOAD)
     workload[tagged] = pick(tag_shares / tag_shares[-1], spread(rng.standard_normal(len(tagged)), instances[tagged]))
     return Projects(
-        gpus=gpus,
         model=model,
-        insists=rng.random(rows) < np.array(facts.SPEC_SHARE)[model],
+        insists=modest & (rng.random(rows) < np.array(facts.SPEC_SHARE)[model]),
         scarcity=normal_quantile(spread(scarce, weight)),
         user=pick(lognormal_shares(facts.USERS, facts.USER_SPREAD), spread(owned, instances)),
         workload=workload,
