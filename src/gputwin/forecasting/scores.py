@@ -50,7 +50,7 @@ def score(tested: Backtest, *, seed: int = 0) -> pl.DataFrame:
                 point = made[:, i, j]
                 errors = actual - point[at]
                 held = band(point, tested.actuals[:, i, j], lead, int(at[0]), COVERAGE, floor[j])
-                count = len(at)
+                after = at - at[0]
                 quantiles = rolling_quantiles(point, tested.actuals[:, i, j], lead, int(at[0]), _LEVELS, floor[j])
                 gained = skill_interval(errors, references["naive"], lead, seed=seed)
                 rows.append(
@@ -63,10 +63,10 @@ def score(tested: Backtest, *, seed: int = 0) -> pl.DataFrame:
                         "relative_rmse": float(relative_rmse(actual, point[at])),
                         "mase": float(mase(actual, point[at], history.values[:, j], season)),
                         "pinball": float(
-                            np.mean([pinball(actual, quantiles[:count, k], q) for k, q in enumerate(_LEVELS)])
+                            np.mean([pinball(actual, quantiles[after, k], q) for k, q in enumerate(_LEVELS)])
                         ),
                         "coverage": held.coverage,
-                        "width": float((held.high - held.low)[:count].mean()),
+                        "width": float((held.high - held.low)[after].mean()),
                         "skill_naive": gained.value,
                         "skill_naive_low": gained.low,
                         "skill_naive_high": gained.high,
@@ -102,7 +102,7 @@ def calibration(tested: Backtest, models: Sequence[str] = (AUTO,)) -> pl.DataFra
             for model in models:
                 point = tested.forecasts[model][:, i, j]
                 made = rolling_quantiles(point, tested.actuals[:, i, j], lead, int(at[0]), _CALIBRATION, floor[j])
-                below = (tested.actuals[at, i, j][:, None] <= made[: len(at)]).mean(axis=0)
+                below = (tested.actuals[at, i, j][:, None] <= made[at - at[0]]).mean(axis=0)
                 rows += [
                     {"series": series, "lead": lead, "model": model, "level": level, "share": float(share)}
                     for level, share in zip(_CALIBRATION, below, strict=True)

@@ -56,6 +56,7 @@ class ForecastStudy:
             "bin_seconds": self.series.bin_seconds,
             "bins": len(self.series),
             "test_bins": self.tested.schedule.end - self.tested.schedule.test,
+            "missing_bins": int((~self.series.known()).sum()),
             "notes": list(self.series.notes),
             "verdicts": list(self.verdicts),
             "choices": [
