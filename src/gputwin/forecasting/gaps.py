@@ -48,7 +48,8 @@ def totals(samples: pl.DataFrame, start: float, width: float, bins: int, *, rate
         stands = _bins_held(samples, width)
         for part in means.join(stands, on="entity", how="left", nulls_equal=True).partition_by("entity"):
             first, value = part["bin"].to_numpy(), part["value"].to_numpy()
-            last = np.minimum(np.append(first[1:], first[-1] + 1), first + int(part["stands"][0]))
+            # Live, nobody knows which sample is an entity's last.
+            last = np.minimum(np.append(first[1:], bins), first + int(part["stands"][0])).clip(max=bins)
             change = np.zeros(bins + 1)
             np.add.at(change, first, value)
             np.add.at(change, last, -value)

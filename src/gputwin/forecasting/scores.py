@@ -126,13 +126,17 @@ def verdicts(scores: pl.DataFrame, choices: Sequence[Choice], span: dict[int, st
 def _sentence(choice: Choice, gained: Interval, best: dict[str, object]) -> str:
     margin = f"(95 %: {gained.low:+.1%} to {gained.high:+.1%})"
     lead = float(str(best["skill_naive"]))
-    if choice.model == "naive":
+    taken = f"auto took {choice.model} ({choice.share:.0%} of the way from the last value)"
+    if choice.left == 0:
         after = "nothing beat it" if lead < 0.01 else f"in hindsight {best['model']} was {lead:.1%} better"
-        return f"auto kept the last value; on the test part {after}"
+        now = "" if choice.model == "naive" else f"; since then {taken}"
+        return f"auto kept the last value; on the test part {after}{now}"
+    if choice.model == "naive":
+        taken = f"auto left the last value in {choice.left:.0%} of the test part and is back at it"
     if gained.value == 0.0:
-        return f"auto took {choice.model}, which was exactly as good as the last value"
+        return f"{taken}, exactly as good as the last value"
     if gained.low > 0:
-        return f"auto took {choice.model}, {gained.value:.1%} better than the last value {margin}"
+        return f"{taken}, {gained.value:.1%} better than the last value {margin}"
     if gained.value >= 0:
-        return f"auto took {choice.model}, {gained.value:.1%} better than the last value, which may be chance {margin}"
-    return f"auto took {choice.model}, {-gained.value:.1%} worse than the last value {margin}"
+        return f"{taken}, {gained.value:.1%} better than the last value, which may be chance {margin}"
+    return f"{taken}, {-gained.value:.1%} worse than the last value {margin}"
