@@ -28,10 +28,14 @@ REVIEW = 24
 _REVIEWS = 80
 _AS_GOOD = 0.9
 """Share of the greatest gain from which on an earlier column is preferred."""
+_MOSTLY = 0.75
+"""Lower end from which on the best estimate of a share is used instead of it."""
 CREDIT = 4.0
 """Squared errors of the last value, its mean so far, that may be lost before the guard goes back to it, at least."""
 CREDIT_SHARE = 0.01
 """The same as a share of all its squared errors so far."""
+_RECENT = 100
+"""Latest errors of the last value whose mean counts, where it is below that of all."""
 _MOST = 1.0
 """The same for one bin: a single burst says little."""
 
@@ -81,7 +85,8 @@ def proven(steps: Floats, errors: Floats, lead: int) -> Standing:
         return LAST_VALUE
     gain = low**2 * size / made[:, columns].sum(axis=0)
     best = int(np.argmax(gain >= _AS_GOOD * gain.max()))
-    return Standing(int(columns[best]), float(low[best]))
+    # A share above half being proven, all the way is too; well above it, the best estimate is taken as it is.
+    return Standing(int(columns[best]), float(min(share[best], 1.0) if low[best] > _MOSTLY else low[best]))
 
 
 def _quantile(independent: float) -> float:
@@ -107,9 +112,10 @@ class Guard:
     def see(self, last_loss: float, proposed_loss: float) -> None:
         """Take in the squared errors of the last value and of the proposed forecast at one bin; NaN is not known."""
         gain = last_loss - proposed_loss
-        if not self.base > 0 or gain != gain:
+        if gain == 0 or gain != gain:
             return
-        self.credit = min(max(self.credit + min(max(gain / self.base, -_MOST), _MOST), 0.0), self.most)
+        counted = gain / self.base if self.base > 0 else gain * np.inf
+        self.credit = min(max(self.credit + min(max(counted, -_MOST), _MOST), 0.0), self.most)
         if self.credit <= 0:
             self.trusts = False
         elif self.credit >= CREDIT / 2:
@@ -143,12 +149,15 @@ def walk(table: Floats, actual: Floats, last: Floats, lead: int) -> Walk:
 
 
 def _review(steps: Floats, errors: Floats, origin: int, lead: int) -> tuple[Standing, float]:
-    """Return what is proven at an origin, and the mean squared error of the last value so far."""
+    """Return what is proven at an origin, and the mean squared error of the last value, so far or lately."""
     past = slice(0, max(origin - lead + 1, 0))
     known = np.isfinite(errors[past])
     if not known.any():
         return LAST_VALUE, 0.0
-    return proven(steps[past][known], errors[past][known], lead), float((errors[past][known] ** 2).mean())
+    losses = errors[past][known] ** 2
+    # One burst long ago must not make today's losses look small.
+    base = min(float(losses.mean()), float(losses[-_RECENT:].mean()))
+    return proven(steps[past][known], errors[past][known], lead), base
 
 
 def _look(guard: Guard, actual: Floats, last: Floats, proposed: Floats, row: int) -> None:
