@@ -11,6 +11,7 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.core.units import MINUTE
+from gputwin.forecasting.gaps import is_rate, missing_note, totals, zero_note
 from gputwin.forecasting.resources import RESOURCES, amount
 from gputwin.forecasting.rollouts import replicas
 from gputwin.forecasting.series import DemandSeries, Floats, Integers, Target
@@ -59,7 +60,8 @@ def arrivals(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by
     names, units, keys = _columns(trace, known, resources, by)
     values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins)
     left = tasks.height - known.height
-    notes = (f"{left:,} tasks were there before the trace began and arrive in no bin",) if left else ()
+    notes: tuple[str, ...] = (f"{left:,} tasks were there before the trace began and arrive in no bin",) if left else ()
+    notes += zero_note(values, "arrival", bin_seconds)
     return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, notes)
 
 
@@ -117,15 +119,15 @@ def requests_per_second(trace: Trace, bin_seconds: float, by: str | None = None)
     values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins) / bin_seconds
     names = tuple(_name(resource, group) for resource, group in keys)
     left = frame.height - known.height
-    notes = (f"{left:,} requests have no time and are left out",) if left else ()
+    notes: tuple[str, ...] = (f"{left:,} requests have no time and are left out",) if left else ()
+    notes += zero_note(values, "request", bin_seconds)
     return _series(trace, Target.REQUESTS, names, ("1/s",) * len(names), values, bin_seconds, start, notes)
 
 
 def sampled(trace: Trace, metric: str | None, bin_seconds: float) -> DemandSeries:
     """Return a metric of the series table: mean of each entity's samples in the bin, summed over entities.
 
-    Where an entity has no sample, a rate ("…_per_s", "…_per_hour") is zero, as sources leave idle windows out; any
-    other quantity holds its last value, and the bins filled so are counted in `notes`.
+    A bin in which nobody has a sample is missing: it holds the last value, is marked in `missing` and counted in `notes`.
     """
     frame = trace.series
     known = sorted(frame["metric"].unique().to_list())
@@ -141,24 +143,10 @@ def sampled(trace: Trace, metric: str | None, bin_seconds: float) -> DemandSerie
     whole = samples.filter(pl.col("entity").is_null())
     samples = whole if whole.height else samples
     start, bins = _bins(float(samples["time"].min()), float(samples["time"].max()), bin_seconds)  # type: ignore[arg-type]
-    at = ((pl.col("time") - start) / bin_seconds).floor().cast(pl.Int64).alias("bin")
-    means = samples.group_by(at, "entity").agg(pl.col("value").sort().mean()).sort("bin", "entity")
-    totals = means.group_by("bin", maintain_order=True).agg(pl.col("value").sum())
-    values = np.full((bins, 1), np.nan)
-    values[totals["bin"].to_numpy(), 0] = totals["value"].to_numpy()
-    is_rate = metric.endswith(("_per_s", "_per_hour"))
-    empty = np.isnan(values[:, 0])
-    values = np.nan_to_num(values) if is_rate else _held(values)
-    notes: tuple[str, ...] = ()
-    if empty.any():
-        notes = (f"{int(empty.sum()):,} of {bins:,} bins have no sample and {'are zero' if is_rate else 'hold'}",)
-    return _series(trace, Target.METRIC, (metric,), ("",), values, bin_seconds, start, notes)
-
-
-def _held(values: Floats) -> Floats:
-    """Return the values with gaps filled by the last value before them; the first bin always has one."""
-    last = np.maximum.accumulate(np.where(np.isnan(values[:, 0]), 0, np.arange(len(values))))
-    return values[last]
+    made = totals(samples, start, bin_seconds, bins, rate=is_rate(metric))
+    notes = missing_note(made.missing, samples, bin_seconds)
+    series = _series(trace, Target.METRIC, (metric,), ("",), made.totals[:, None], bin_seconds, start, notes)
+    return replace(series, missing=made.missing[:, None] if made.missing.any() else None)
 
 
 def _span(trace: Trace, bin_seconds: float) -> tuple[float, int]:
