@@ -116,7 +116,7 @@ def test_a_closed_registry_takes_nothing_from_outside(package: Package, monkeypa
     points = EntryPoints([EntryPoint("foreign", "elsewhere.things", "things")])
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points.select(group=group))
     assert registry.names() == ["apple"]
-    with pytest.raises(UserError, match="thing 'foreign' from an entry point: .* cannot be added"):
+    with pytest.raises(UserError, match=r"thing 'foreign' from an entry point: .* cannot be added"):
         registry.get("foreign")
-    with pytest.raises(UserError, match="thing 'late' .* cannot be added"):
+    with pytest.raises(UserError, match=r"thing 'late' .* cannot be added"):
         registry.add(Entry("late"))
