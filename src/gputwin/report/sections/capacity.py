@@ -15,8 +15,8 @@ _NOTES = (
     "Capacities keep the cluster's mix of node types: a cluster of one node more is the same and one node more. Every point "
     "replays the whole trace; its interval is over its simulated days drawn with replacement, the same for every capacity.",
     "Waits do not fall with every node added, so the plan is not the least size that happens to meet the target. It is "
-    "safe: the record meets the target on it and on every larger size tried, and so does the stated share of records made of its "
-    "days (of equal parts where it is short) drawn with replacement, each simulated whole.",
+    "safe: the record meets the target on it and on every larger size tried, and so does the stated share of records made "
+    "of its days (of equal parts where it is short) drawn with replacement, each simulated whole.",
     "What a drawn record would need is read from the record's own curve: one that waits on s nodes as the record does on n "
     "needs s²/n, s being the size from which on the record meets the target.",
     "Jobs that never run count as waiting without end.",
