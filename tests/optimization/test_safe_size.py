@@ -164,8 +164,8 @@ def test_drawn_records_have_the_days_that_were_drawn() -> None:
     np.testing.assert_array_equal(made["first_slot"], np.cumsum(instances) - instances)
 
 
-@pytest.mark.parametrize(("days", "blocks"), [(0.1, 8), (4, 8), (6, 6), (20, 20), (60, 30), (170, 24)])
-def test_a_record_is_cut_into_days_or_weeks(days: float, blocks: int) -> None:
+@pytest.mark.parametrize(("days", "blocks"), [(0.1, 8), (4, 8), (6, 6), (20, 20), (60, 30), (170, 17), (258, 26)])
+def test_a_record_is_cut_into_days_or_stretches_of_whole_days(days: float, blocks: int) -> None:
     assert block_count(np.linspace(0, days * DAY, 100)) == blocks
 
 

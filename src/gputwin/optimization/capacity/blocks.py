@@ -13,24 +13,23 @@ from gputwin.optimization.capacity.target import Floats
 from gputwin.simulation.workload import Workload
 
 Draws = NDArray[np.int64]
-_FEWEST, _FEWEST_DAYS, _MOST = 8, 5, 24
-_WEEK_DAYS = 7
+_FEWEST, _FEWEST_DAYS = 8, 5
+_OF_LONG = range(16, 31)
 DRAWS = 200
 
 
 def block_count(submit: Floats) -> int:
-    """Return into how many blocks a record is cut.
+    """Return into how many equal blocks a record is cut.
 
-    Jobs of one day share its crowds, so whole days are drawn, not jobs; longer blocks in long records, so that weeks
-    stay together. A record of less than five days is cut into eight parts.
+    Jobs of one day share its crowds, and days have a rhythm: so days are drawn, not jobs, and of records longer than a
+    month stretches of several days, as nearly whole ones as can be. A record of less than five days is cut into eight.
     """
     days = float(submit[-1] - submit[0]) / DAY
     if days < _FEWEST_DAYS:
         return _FEWEST
-    length = max(round(days / _MOST), 1)
-    if abs(length - _WEEK_DAYS) <= 2:
-        length = _WEEK_DAYS
-    return max(round(days / length), _FEWEST_DAYS)
+    if days < _OF_LONG[-1]:
+        return round(days)
+    return min(_OF_LONG, key=lambda count: (abs(days / count - round(days / count)), -count))
 
 
 def block_of(submit: Floats) -> NDArray[np.int64]:
@@ -39,7 +38,8 @@ def block_of(submit: Floats) -> NDArray[np.int64]:
     if span <= 0:
         return np.zeros(submit.size, np.int64)
     count = block_count(submit)
-    return np.minimum(((submit - submit[0]) / span * count).astype(np.int64), count - 1)
+    blocks: NDArray[np.int64] = np.minimum(((submit - submit[0]) / span * count).astype(np.int64), count - 1)
+    return blocks
 
 
 def draws_of(submit: Floats) -> Draws:
