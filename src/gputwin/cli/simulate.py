@@ -67,6 +67,7 @@ def run(
             placement=rules.placement,
             share=share,
             predict=_believed(predict, opened),
+            predict_name=predict,
             seed=seed,
             order_parameters=rules.order_parameters,
             placement_parameters=rules.placement_parameters,
