@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.load import Load, check_load, demand_steps, integral_of_demand, tasks_that_never_fit
+from gputwin.simulation.load import check_load, tasks_that_never_fit
+from gputwin.simulation.offered import Load, demand_steps, integral_of_demand
 from gputwin.traces.dataset import Trace, TraceMeta
 
 NODE = NodeGroup("node", 1, gpus=2, gpu_model="T4", cpu_milli=10_000, memory_mib=1_000, disk_mib=500, rdma_percent=100)

@@ -103,6 +103,11 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
         f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): order {rules['order']}, "
         f"backfill {rules['backfill']}, placement {rules['placement']}"
     )
+    if s["jobs_already_running"]:
+        say(
+            f"{s['jobs_already_running']:,} of them ran when the trace began: they hold their place from then on and "
+            "count as waiting only where there was no room for them"
+        )
     rows = []
     for name in ("wait_seconds", "jct_seconds"):
         if s[name]:

@@ -120,6 +120,7 @@ def _lives(rng: np.random.Generator, submit: Ints, on_gpu: NDArray[np.bool_]) ->
             "end_time": known(np.where(before, submit, start + runtime), ~alive),
             "duration_seconds": known(runtime, ~alive & ~before),
             "is_running": alive,
+            "was_running": before,
         }
     )
 
