@@ -60,7 +60,7 @@ def _render(result: ThreeWay, output: Path | None) -> None:
 
     jobs = result.jobs
     say(
-        f"{jobs.submit.size:,} jobs in {format_duration(jobs.until - jobs.begin)} on {result.cluster} "
+        f"{result.subject.gpu_jobs:,} jobs in {format_duration(jobs.until - jobs.begin)} on {result.cluster} "
         f"({result.gpus:,} GPUs): order {result.scheduler.order}, backfill {result.scheduler.backfill}"
     )
     rows = [
@@ -83,7 +83,7 @@ def _render(result: ThreeWay, output: Path | None) -> None:
     if result.laws:
         rows = [[x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", f"{x.difference:+.1%}"] for x in result.laws]
         table("Operational laws on the trace", ["law", "says", "measured", "by the law", "difference"], rows)
-    for sentence in result.verdicts:
+    for sentence in (*result.verdicts, *(f"{note}." for note in result.notes)):
         say(f"- {sentence}")
     if output is not None:
         say(f"report: {output / 'queueing.html'}")

@@ -27,6 +27,11 @@ from gputwin.traces.schema import Status
 
 Floats = NDArray[np.float64]
 TIMES = ("submit_time", "start_time", "end_time")
+LIFE_COLUMNS = (
+    *(*TIMES, "duration_seconds", "is_running", "was_running", "status"),
+    *("instances", "gpu_count", "gpu_milli"),
+)
+"""Columns of the task table that lives and GPU-hours are made from."""
 STRAY_SHARE = 0.01
 """Share of arrivals at either end that may be strays."""
 STRAY_TIME = 0.1
@@ -173,11 +178,12 @@ def _collect(frame: nw.LazyFrame[Any]) -> pl.DataFrame:
 
 
 def with_lives(tasks: pl.DataFrame, window: Window) -> pl.DataFrame:
-    """Return the tasks with `asked_from` and `held_from` (s), `held_seconds`, `is_unknown` and `gpus` of the gang."""
+    """Return the tasks with `asked_from`, `held_from` (s), `held_seconds`, `is_alive`, `is_unknown`, `gpus` of the gang."""
     frame = known_times(tasks).with_columns(
         asked_from=asked_from(window),
         held_from=held_from(window),
         held_seconds=held_seconds(window),
+        is_alive=is_alive(),
         is_unknown=is_unknown(window),
         gpus=gpus(),
     )
@@ -200,32 +206,26 @@ class Held:
     """What the tasks held in all: GPU-hours over the whole record, and GPUs on average over the window."""
 
     window: Window
-    gpu_hours: float
-    gpus_mean: float
-    tasks_before: int
-    """Tasks that ran when the record began."""
+    gpu_hours: float | None
+    """None where no task tells its GPUs and its life."""
+    gpus_mean: float | None
     tasks_alive: int
     """Tasks that run when the record ends."""
     tasks_unknown: int
     """Tasks of which nobody knows when they held their request."""
-    gpus_unknown: float
-    """GPUs these ask for in all."""
 
 
 def held(tasks: pl.DataFrame) -> Held:
-    """Return what the tasks held."""
+    """Return what the tasks held; of the task table only `LIFE_COLUMNS` are needed."""
     window = observed(tasks)
     lives = with_lives(tasks, window)
-    known = lives.filter(pl.col("held_seconds").is_not_null()).select("held_from", "held_seconds", pl.col("gpus").fill_null(0))
+    known = lives.drop_nulls(["held_seconds", "gpus"])
     begin, ran, amount = (known[c].to_numpy() for c in ("held_from", "held_seconds", "gpus"))
-    alive = _collect(nw.from_native(lives.lazy()).select(alive=is_alive()))["alive"]
-    unknown = lives.filter("is_unknown")
+    inside = float(overlap(begin, begin + ran, window.begin, window.until) @ amount)
     return Held(
         window,
-        float(ran @ amount) / HOUR,
-        float(overlap(begin, begin + ran, window.begin, window.until) @ amount) / window.seconds,
-        int(lives["was_running"].sum()),
-        int(alive.sum()),
-        unknown.height,
-        float(unknown["gpus"].sum()),
+        float(ran @ amount) / HOUR if known.height else None,
+        inside / window.seconds if known.height else None,
+        int(lives["is_alive"].sum()),
+        int(lives["is_unknown"].sum()),
     )
