@@ -85,7 +85,9 @@ def machines(usage: Any | None, instances: Any | None, window: Window) -> Topic 
     tables = {name: table for name, table in tables.items() if not table.is_empty()}
     if not tables:
         return None
-    return Topic("machines", "Machines", tables, (*_metric_remarks(tables), *_placement_remarks(tables, window.seconds)), _NOTES)
+    return Topic(
+        "machines", "Machines", tables, (*_metric_remarks(tables), *_placement_remarks(tables, window.seconds)), _NOTES
+    )
 
 
 def _metric_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:

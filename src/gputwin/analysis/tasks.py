@@ -11,7 +11,7 @@ from typing import Any
 import narwhals as nw
 
 from gputwin.analysis.clock import LocalClock
-from gputwin.analysis.frames import Frame, codes, collect, lazy
+from gputwin.analysis.frames import Frame, codes, collect
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.traces import lifetimes
 from gputwin.traces.lifetimes import Window, arrival, known_times, runtime, wait
@@ -139,6 +139,11 @@ def _local(clock: LocalClock | None) -> dict[str, nw.Expr]:
 
 
 def _job_class(facts: TaskFacts) -> nw.Expr:
-    """Return 0 to 5: short or long (than the median runtime), and none, up to one or several GPUs."""
-    is_long = (nw.col("runtime") > (facts.median_runtime or 0.0)).cast(nw.Int64)
+    """Return 0 to 5: short or long (than the median runtime), and none, up to one or several GPUs.
+
+    What was cut off at either end of the trace is long if it was seen for longer than the median, else not known.
+    """
+    median = facts.median_runtime or 0.0
+    seen_long = nw.when(nw.col("held_seconds") > median).then(nw.lit(True))
+    is_long = nw.coalesce(nw.col("runtime") > median, seen_long).cast(nw.Int64)
     return is_long * 3 + (nw.col("gpus") > 0).cast(nw.Int64) + (nw.col("gpus") > 1).cast(nw.Int64)

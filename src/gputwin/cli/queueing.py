@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn_of_overload
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
 if TYPE_CHECKING:
@@ -47,11 +47,12 @@ def run(
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         target = cluster_for(opened, cluster)
+        warnings = warn_of_overload(opened, target)
         result = compare(opened, target, rules, seed=seed, progress=step)
         if output is not None:
             step("writing the report")
             write_queueing_report(output, opened, result, seed=seed)
-    data = {**result.to_json(), "directory": None if output is None else str(output)}
+    data = {**result.to_json(), "warnings": warnings, "directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(result, output))
 
 

@@ -92,9 +92,7 @@ def in_force(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by
     running = int(known["end"].null_count())
     if running:
         notes.append(f"{running:,} tasks were still there at the end")
-    series = _series(
-        trace, Target.IN_FORCE, names, units, values, bin_seconds, start, (*notes, *window.notes())
-    )
+    series = _series(trace, Target.IN_FORCE, names, units, values, bin_seconds, start, (*notes, *window.notes()))
     groups = replicas(known, [r for r, _ in keys], start, bin_seconds, bins) if by is None else None
     return replace(series, covariates={"arrived": came, "departed": went}, replicas=groups)
 

@@ -14,9 +14,7 @@ MOST_GROUPS = 600
 """Groups beyond which replica counts per bin would take too much memory; such traces have no services."""
 
 
-def replicas(
-    frame: pl.DataFrame, resources: Sequence[str], start: float, width: float, bins: int
-) -> Replicas | None:
+def replicas(frame: pl.DataFrame, resources: Sequence[str], start: float, width: float, bins: int) -> Replicas | None:
     """Return replica counts per bin; None where tasks have no application, or too many kinds of them.
 
     `frame` has the tasks' `begin` (null: before the first bin) and `end` (null: not yet), s, and the resources.

@@ -171,7 +171,9 @@ def _verdict(check: LoadCheck) -> str:
             f"{unknown}); whether it ever asks for more than there are depends on these."
         )
     else:
-        sentences.append(f"The trace fits with room: at most {worst.peak_at_most:.0%} of {said(worst)} is ever asked for.")
+        sentences.append(
+            f"The trace fits with room: at most {worst.peak_at_most:.0%} of {said(worst)} is ever asked for."
+        )
     never = int(check.never_fit["tasks"].sum())
     if never:
         sentences.append(f"{never:,} of {check.tasks:,} tasks can never be placed, even on the empty cluster.")

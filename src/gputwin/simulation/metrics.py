@@ -30,6 +30,7 @@ def summarise(
     return {
         "jobs": jobs.height,
         "jobs_already_running": int(jobs["was_running"].sum()),
+        "jobs_with_wait": jobs.height - jobs["wait_seconds"].null_count(),
         "outcomes": outcomes,
         "wait_seconds": spread(jobs["wait_seconds"]),
         "jct_seconds": spread(finished["jct_seconds"]),

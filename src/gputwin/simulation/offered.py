@@ -66,16 +66,19 @@ def offered_loads(tasks: pl.DataFrame, nodes: pl.DataFrame) -> Loads:
     return Loads(window, tuple(load for load, _ in found), series, int((~demand["is_known"]).sum()))
 
 
-def overload(trace: Trace, cluster: Cluster) -> tuple[str, ...]:
-    """Return a warning for each resource and set of GPU models of which more is offered than there is over the window."""
+def overload(trace: Trace, cluster: Cluster, growth: float = 1.0) -> tuple[str, ...]:
+    """Return a warning for each resource and set of GPU models of which more is offered than there is over the window.
+
+    `growth` multiplies the demand.
+    """
     if trace.tasks.is_empty():
         return ()
     found = offered_loads(trace.tasks, cluster.nodes())
     return tuple(
-        f"overloaded: the work offered is {x.mean:.2f} times the {said(x)} of {cluster.name} over "
-        f"{format_duration(found.window.seconds)}; waits grow with the length of the trace"
+        f"overloaded: the work offered is {x.mean * growth:.2f} times the {said(x)} of {cluster.name} over "
+        f"{format_duration(found.window.seconds)}, so waits grow with the length of the trace"
         for x in sorted(found.loads, key=lambda x: (x.models != ANY, -x.mean))
-        if x.mean > 1
+        if x.mean * growth > 1
     )
 
 
@@ -154,9 +157,7 @@ def _load_over_time(
     return load, curve
 
 
-def _in_window(
-    begin: Floats, end: Floats, amount: Floats, capacity: int, window: Window
-) -> tuple[float, float, float]:
+def _in_window(begin: Floats, end: Floats, amount: Floats, capacity: int, window: Window) -> tuple[float, float, float]:
     """Return mean and peak load in the window, and the share of time in which it is above 1."""
     first, last = window.begin, window.until
     times, level = demand_steps(np.maximum(begin, first), np.maximum(end, first), amount)

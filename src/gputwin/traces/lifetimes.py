@@ -140,7 +140,10 @@ def observed(tasks: Any) -> Window:
             *bounds,
             nw.col("_arrival").count().alias("count"),
             nw.col("was_running").cast(nw.Int64).sum().alias("older"),
-            *(nw.col("_arrival").quantile(q, "linear").alias(f"q{q}") for q in (0.0, STRAY_SHARE, 1 - STRAY_SHARE, 1.0)),
+            *(
+                nw.col("_arrival").quantile(q, "linear").alias(f"q{q}")
+                for q in (0.0, STRAY_SHARE, 1 - STRAY_SHARE, 1.0)
+            ),
         )
     ).row(0, named=True)
     first = min((v for k, v in row.items() if k.startswith("low") and v is not None), default=0.0)
@@ -148,7 +151,9 @@ def observed(tasks: Any) -> Window:
     if not row["count"]:
         return Window(first, last, first, max(last, first + 1.0))
     low, high = row["q0.0"], row["q1.0"]
-    edges = frame.filter((nw.col("_arrival") <= row[f"q{STRAY_SHARE}"]) | (nw.col("_arrival") >= row[f"q{1 - STRAY_SHARE}"]))
+    edges = frame.filter(
+        (nw.col("_arrival") <= row[f"q{STRAY_SHARE}"]) | (nw.col("_arrival") >= row[f"q{1 - STRAY_SHARE}"])
+    )
     times = np.sort(_collect(edges.select("_arrival"))["_arrival"].to_numpy())
     before = _strays(times[times <= row[f"q{STRAY_SHARE}"]] - low, row["count"], high - low)
     after = _strays((high - times[times >= row[f"q{1 - STRAY_SHARE}"]])[::-1], row["count"], high - low)

@@ -177,7 +177,8 @@ def _notes(trace: Trace, jobs: Offered) -> tuple[str, ...]:
     notes = list(window_of(trace.tasks).notes())
     if jobs.older_share > _MUCH_OLDER:
         notes.append(
-            f"{jobs.older_share:.0%} of the load are jobs from before the window; theory spreads it over those that arrive"
+            f"{jobs.older_share:.0%} of the load are jobs from before the window; theory spreads it over those that arrive, "
+            "and simulations of theory start empty, so they hold fewer GPUs than it says"
         )
     return tuple(notes)
 
