@@ -107,6 +107,24 @@ def _endless(tasks: Frame, series: pl.DataFrame) -> list[Remark]:
     return [Remark(f"{text}source lost their ends rather than they ran on, allocation is overstated.", True)]
 
 
+def _peak(series: pl.DataFrame, column: str) -> float:
+    """Return the largest share of a column, rounded so that sums of floats do not exceed 1 by themselves."""
+    return round(float(series[column].max() or 0.0), 6)  # type: ignore[arg-type]
+
+
+def _overfull_models(tables: dict[str, pl.DataFrame]) -> list[str]:
+    """Return the GPU models of which more is held in some bin than there is."""
+    if "by_gpu_model" not in tables:
+        return []
+    parts = tables["by_gpu_model"].partition_by("gpu_model", as_dict=True)
+    return sorted(str(model) for (model,), part in parts.items() if _peak(part, "gpus_share") > 1)
+
+
+def _joined(names: list[str]) -> str:
+    """Return names as people list them."""
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
     series, remarks = tables["over_time"], []
     shares = {RESOURCES[n]: f"{n}_share" for n in RESOURCES if f"{n}_share" in series.columns and series[n].sum() > 0}
@@ -117,11 +135,12 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         if max(means.values()) < 0.01:
             text = "So little is allocated that the trace must hold but a part of the work this cluster did."
             return (*remarks, Remark(text, True))
-        over = [name for name, column in shares.items() if float(series[column].max()) > 1.05]  # type: ignore[arg-type]
+        over = [name for name, column in shares.items() if _peak(series, column) > 1]
+        over += [f"GPUs of model {model}" for model in _overfull_models(tables)]
         if over:
             remarks.append(
                 Remark(
-                    f"At times more {' and '.join(over)} is allocated than the node table has: the two do not belong "
+                    f"At times more {_joined(over)} is allocated than the node table has: the two do not belong "
                     "together, or tasks are given less than they ask for.",
                     True,
                 )
