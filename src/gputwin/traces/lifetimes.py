@@ -7,8 +7,10 @@
 - A task that ended holds its request for its runtime. One that began and of whose end nothing is known has no known life.
 
 Averages over time are taken over the **window**: from the first arrival (the record's beginning, where tasks ran then
-already) to the last arrival, since a log lists nobody who came later. Stray arrivals at either end are outside it: at
-most a hundredth of them, where they take a tenth of the time or more and come at less than a tenth of the mean rate.
+already) to the last arrival, since a log lists nobody who came later (to the record's end, where tasks were alive then
+and less than a tenth of the time went by since the last arrival). Stray arrivals at either end are outside it: at most a
+hundredth of them, where they take a tenth of the time or more and come at less than a tenth of the mean rate.
+
 Written against narwhals, so that every engine that can hold the tasks follows the same rule.
 """
 
@@ -130,8 +132,9 @@ def is_unknown(window: Window) -> nw.Expr:
 
 def observed(tasks: Any) -> Window:
     """Return the record and the window of a task table of any engine."""
+    alive = is_alive() & (nw.col("was_running") | ~arrival().is_null())
     frame = known_times(tasks).select(
-        *TIMES, "was_running", _arrival=arrival(), _last=nw.coalesce("submit_time", "start_time") + runtime()
+        *TIMES, "was_running", _arrival=arrival(), _last=arrival() + runtime(), _alive=alive.cast(nw.Int64)
     )
     bounds = [nw.col(c).min().alias(f"low{c}") for c in TIMES]
     bounds += [nw.col(c).max().alias(f"high{c}") for c in (*TIMES, "_last")]
@@ -140,6 +143,7 @@ def observed(tasks: Any) -> Window:
             *bounds,
             nw.col("_arrival").count().alias("count"),
             nw.col("was_running").cast(nw.Int64).sum().alias("older"),
+            nw.col("_alive").sum().alias("alive"),
             *(
                 nw.col("_arrival").quantile(q, "linear").alias(f"q{q}")
                 for q in (0.0, STRAY_SHARE, 1 - STRAY_SHARE, 1.0)
@@ -159,6 +163,8 @@ def observed(tasks: Any) -> Window:
     after = _strays((high - times[times >= row[f"q{1 - STRAY_SHARE}"]])[::-1], row["count"], high - low)
     begin = low + before[1] if before[0] else first if row["older"] else low
     until = high - after[1]
+    if row["alive"] and not after[0] and last - high < STRAY_TIME * (high - low):
+        until = last
     if not until > begin:
         until = last if last > begin else begin + 1.0
     return Window(first, last, begin, until, before[0], after[0])
