@@ -8,10 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gputwin.analysis import analyze
 from gputwin.analysis.occupancy import time_mean
 from gputwin.core.units import format_count
+from gputwin.forecasting.demand import demand
 from gputwin.simulation.cluster import cluster_for
 from gputwin.simulation.load import check_load
+from gputwin.traces.describe import describe
+from gputwin.traces.ingest import ingest
 from gputwin.traces.lifetimes import held
 from tests.consistency import reference
 from tests.consistency.seen import GENERATED, REAL, Seen, open_generated, open_real
@@ -156,6 +160,23 @@ def test_more_than_there_is_has_a_finding(seen: Seen) -> None:
         assert "does not fit" in own.verdict
     elif any(x.time_above_capacity > 0 for x in own.loads):
         assert "more than there are" in own.verdict or "No verdict" in own.verdict
+
+
+def test_virtual_clusters_report_the_same_gpus_in_analysis_and_forecast(real_data: Path) -> None:
+    trace = ingest([real_data / "helios_earth" / f"{vc}_sequence.csv.gz" for vc in ("vc6YE", "vcira")])
+    clusters = analyze(trace).table("tenancy", "virtual_clusters")
+    assert clusters is not None
+    running = demand(trace, "metric", metric="running_gpus", bin_seconds=60.0)
+    assert float(running.values.mean()) == pytest.approx(clusters["running_gpus"].sum())
+    assert describe(trace).metrics["running_gpus"] == clusters["samples"].sum()
+
+
+def test_requests_are_counted_alike(real_data: Path) -> None:
+    trace = ingest([real_data / "azure_llm_2023" / "AzureLLMInferenceTrace_conv.csv.gz"])
+    gaps = analyze(trace).table("serving", "request_gaps")
+    assert gaps is not None
+    series = demand(trace, "requests", bin_seconds=60.0)
+    assert describe(trace).requests == gaps["gaps"][0] + 1 == round(float(series.values.sum()) * 60)
 
 
 def test_the_written_figures_of_the_dlrm_trace(real_data: Path) -> None:
