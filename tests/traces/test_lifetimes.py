@@ -81,7 +81,7 @@ def test_a_stretch_with_hardly_an_arrival_is_no_part_of_the_window_and_that_is_s
     window = observed(strays(before=2, gap=50_000.0))
     assert (window.begin, window.strays_before) == (50_000.0, 2)
     (note,) = window.notes()
-    assert note.startswith("2 stray arrivals lie before the window of 1 d 3 h")
+    assert note == "averages over time are over 1 d 3 h: 2 stray arrivals, up to 13 h 53 min before that, left out"
 
 
 @pytest.mark.parametrize(("before", "gap"), [(2, 5_000.0), (30, 50_000.0)], ids=["short", "many"])

@@ -84,7 +84,7 @@ def _render(result: ThreeWay, output: Path | None) -> None:
     if result.laws:
         rows = [[x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", f"{x.difference:+.1%}"] for x in result.laws]
         table("Operational laws on the trace", ["law", "says", "measured", "by the law", "difference"], rows)
-    for sentence in (*result.verdicts, *(f"{note}." for note in result.notes)):
+    for sentence in (*result.verdicts, *(f"{note[:1].upper()}{note[1:]}." for note in result.notes)):
         say(f"- {sentence}")
     if output is not None:
         say(f"report: {output / 'queueing.html'}")

@@ -84,7 +84,7 @@ def show_description(d: Description) -> None:
             f"{format_duration(d.window_seconds)}"
         )
     for note in d.notes:
-        say(f"{note}.")
+        say(f"{note[:1].upper()}{note[1:]}.")
     rows = []
     for name, spread, form in (
         ("wait", d.wait_seconds, format_duration),
@@ -129,7 +129,7 @@ def show_check(cluster: Cluster, check: LoadCheck) -> None:
         table("Can never be placed", ["tasks", "why", "for example"], rows)
     say(check.verdict)
     for note in check.window.notes():
-        say(f"{note}.")
+        say(f"{note[:1].upper()}{note[1:]}.")
 
 
 def show_fidelity(fidelity: pl.DataFrame) -> None:

@@ -67,10 +67,10 @@ class Window:
             (self.strays_after, "after", self.last - self.until),
         ):
             if count:
-                which = "arrival lies" if count == 1 else "arrivals lie"
+                which = "a stray arrival" if count == 1 else f"{count:,} stray arrivals"
                 found.append(
-                    f"{count:,} stray {which} {side} the window of {format_duration(self.seconds)} that averages over "
-                    f"time are taken over (up to {format_duration(gap)} {side} it)"
+                    f"averages over time are over {format_duration(self.seconds)}: {which}, up to "
+                    f"{format_duration(gap)} {side} that, left out"
                 )
         return tuple(found)
 
