@@ -128,8 +128,8 @@ def show_check(cluster: Cluster, check: LoadCheck) -> None:
         rows = [[f"{r['tasks']:,}", r["reason"], r["example_job"]] for r in check.never_fit_by_reason().to_dicts()]
         table("Can never be placed", ["tasks", "why", "for example"], rows)
     say(check.verdict)
-    for note in check.window.notes():
-        say(f"{note[:1].upper()}{note[1:]}.")
+    for text in check.window.sentences():
+        say(text)
 
 
 def show_fidelity(fidelity: pl.DataFrame) -> None:

@@ -74,6 +74,10 @@ class Window:
                 )
         return tuple(found)
 
+    def sentences(self) -> tuple[str, ...]:
+        """Return the notes as sentences."""
+        return tuple(f"{note[:1].upper()}{note[1:]}." for note in self.notes())
+
 
 def known_times(tasks: Any) -> nw.LazyFrame[Any]:
     """Return the tasks with times that are not finite made unknown."""

@@ -37,7 +37,7 @@ def load(subject: Subject) -> Section | None:
     check = subject.check
     if check is None:
         return None
-    parts: list[Part] = [Statement(" ".join([check.verdict, *(f"{n[:1].upper()}{n[1:]}." for n in check.window.notes())]), _tone(check))]
+    parts: list[Part] = [Statement(" ".join([check.verdict, *check.window.sentences()]), _tone(check))]
     whole = [x for x in check.loads if x.models == ANY]
     bound = sorted((x for x in check.loads if x.models != ANY), key=lambda x: -x.mean)
     parts += _curves(subject, check, "load", "Offered load of the whole cluster", whole)
