@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table, warn
 from gputwin.cli.options import TraceArgument
 
 if TYPE_CHECKING:
@@ -62,7 +62,10 @@ def run(
             written["model_directory"] = str(found.save(output / "model"))
             sections = profile_sections(found, value)
             written["report"] = str(write_report(output / "report.html", opened, asked=sections))
-    data = {**found.to_json(), "worth": None if value is None else value.to_json(), **written}
+    warnings = [] if value is None else list(value.warnings)
+    for text in warnings:
+        warn(text)
+    data = {**found.to_json(), "worth": None if value is None else value.to_json(), "warnings": warnings, **written}
 
     def render() -> None:
         classes = found.classes

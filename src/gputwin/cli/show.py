@@ -72,10 +72,19 @@ def show_description(d: Description) -> None:
         "requests": d.requests,
         "tasks complete": d.tasks_complete,
         "tasks without submit and start": d.tasks_without_submit_and_start,
+        "tasks running at the beginning": d.tasks_already_running,
         "tasks running at the end": d.tasks_running,
         "tasks never started": d.tasks_never_started,
+        "tasks that tell no time they ran": d.tasks_of_unknown_life,
     }
     table("Counts", ["what", "how many"], [[k, format_count(v)] for k, v in counts.items() if v])
+    if d.gpu_hours is not None and d.gpus_held_mean is not None:
+        say(
+            f"GPU-hours held: {d.gpu_hours:,.0f}; on average {d.gpus_held_mean:,.1f} GPUs over a window of "
+            f"{format_duration(d.window_seconds)}"
+        )
+    for note in d.notes:
+        say(f"{note[:1].upper()}{note[1:]}.")
     rows = []
     for name, spread, form in (
         ("wait", d.wait_seconds, format_duration),
@@ -119,6 +128,8 @@ def show_check(cluster: Cluster, check: LoadCheck) -> None:
         rows = [[f"{r['tasks']:,}", r["reason"], r["example_job"]] for r in check.never_fit_by_reason().to_dicts()]
         table("Can never be placed", ["tasks", "why", "for example"], rows)
     say(check.verdict)
+    for text in check.window.sentences():
+        say(text)
 
 
 def show_fidelity(fidelity: pl.DataFrame) -> None:

@@ -21,6 +21,7 @@ from gputwin.profiling.evaluation.splits import FIRST_SHARE
 from gputwin.profiling.jobs import Floats, History, Submitted
 from gputwin.profiling.model import fit
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
+from gputwin.simulation.offered import overload
 from gputwin.simulation.scenario import simulate
 from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.measures import ARRIVAL, RUNTIME
@@ -54,6 +55,8 @@ class Worth:
     cluster: str
     jobs: int
     outcomes: tuple[Outcome, ...]
+    warnings: tuple[str, ...] = ()
+    """Of what more is offered than the cluster has."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data."""
@@ -104,7 +107,7 @@ def worth(
     for rule, (jobs, told) in runs.items():
         kept = (waits[FIFO] - waits[rule]) / gain if gain > 0 else None
         outcomes.append(_outcome(rule, jobs, kept, actual, told))
-    return Worth(target.name, runs[FIFO][0].height, tuple(outcomes))
+    return Worth(target.name, runs[FIFO][0].height, tuple(outcomes), overload(trace, target))
 
 
 def _outcome(rule: str, jobs: pl.DataFrame, kept: float | None, actual: Floats, believed: Floats | None) -> Outcome:

@@ -135,6 +135,7 @@ def _lives(rng: np.random.Generator, submit: Ints, on_gpu: NDArray[np.bool_]) ->
             "end_time": known(np.where(before, submit, start + runtime), ~alive),
             "duration_seconds": known(runtime, ~alive & ~before),
             "is_running": alive & (before | begun),
+            "was_running": before,
         }
     )
 
