@@ -82,16 +82,17 @@ def run(
 
 def _believed(predict: str, trace: Trace) -> str | pl.DataFrame:
     """Return the rule, or the predictions of the saved model or file, that `--predict` names."""
-    from gputwin.profiling.predict import hindsight, predict_trace
+    from gputwin.profiling.predict import predict_trace
     from gputwin.profiling.store import load
     from gputwin.simulation.workload import read_predictions
+    from gputwin.traces.framefile import EXTENSIONS
 
     if Path(predict).is_dir():
-        saved = load(Path(predict))
-        if (warning := hindsight(saved, trace)) is not None:
-            warn(warning)
-        return predict_trace(saved, trace)
-    return read_predictions(Path(predict)) if predict.endswith(".parquet") else predict
+        found = predict_trace(load(Path(predict)), trace)
+        for note in found.notes:
+            warn(note)
+        return found.frame
+    return read_predictions(Path(predict)) if Path(predict).suffix.lower() in EXTENSIONS else predict
 
 
 def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def]
