@@ -30,7 +30,7 @@ def asked(folder: Path, *arguments: str) -> dict[str, Any]:
 def by_commands(trace: str, model: str, folder: Path) -> tuple[dict[str, Any], pl.DataFrame]:
     asked(folder, "slice", trace, "--first", "70%", "-o", "earlier")
     asked(folder, "slice", trace, "--last", "30%", "-o", "later")
-    asked(folder, "profile", "earlier", "--model", model, "--no-worth", "-o", "profile")
+    asked(folder, "profile", "earlier", "--model", model, "--no-value", "-o", "profile")
     found = asked(folder, "predict", "profile/model", "later", "-o", "predictions.csv")
     return found, pl.read_csv(folder / "predictions.csv")
 
@@ -78,7 +78,7 @@ def test_two_files_that_each_count_from_their_own_zero_share_the_wall_clock(real
     )
     log.head(3000).write_csv(tmp_path / "first.csv")
     log.slice(3000, 1500).write_csv(tmp_path / "second.csv")
-    asked(tmp_path, "profile", "first.csv", "--model", "online", "--no-worth", "-o", "profile")
+    asked(tmp_path, "profile", "first.csv", "--model", "online", "--no-value", "-o", "profile")
     found = asked(tmp_path, "predict", "profile/model", "second.csv", "-o", "predictions.parquet")
     here, baseline = found["scores"][HERE], found["scores"][BASELINE]
     assert here["mae_seconds"] < 0.9 * baseline["mae_seconds"]

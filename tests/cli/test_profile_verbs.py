@@ -36,7 +36,7 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_profile_writes_a_model_and_a_report(profiled: Path) -> None:
     assert (profiled / "model" / "model.json").is_file()
     page = (profiled / "report.html").read_text(encoding="utf-8")
-    for title in ("Job classes", "Durations", "What predictions are worth"):
+    for title in ("Job classes", "Durations", "The value of predictions"):
         assert title in page
 
 
