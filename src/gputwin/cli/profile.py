@@ -18,7 +18,6 @@ _COLUMNS = (
     "mean wait s",
     "Δ to FIFO s (95 % interval)",
     "mean JCT s",
-    "p99 wait s",
     "p99 wait of long jobs s",
     "oracle's gain kept",
 )
@@ -126,7 +125,6 @@ def value_table(value: PredictionValue) -> None:
             "mean wait s",
             "Δ to FIFO s (95 % interval)",
             "mean JCT s",
-            "p99 wait s",
             "p99 wait of long jobs s",
             "oracle's gain kept",
         ],
@@ -136,7 +134,6 @@ def value_table(value: PredictionValue) -> None:
                 f"{o.mean_wait_seconds:,.1f}",
                 _difference(o),
                 f"{o.mean_jct_seconds:,.1f}",
-                f"{o.p99_wait_seconds:,.0f}",
                 f"{o.long_jobs_p99_wait_seconds:,.0f}",
                 "–" if o.gain_kept is None else f"{o.gain_kept:.1%}",
             ]

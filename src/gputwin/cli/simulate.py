@@ -40,6 +40,8 @@ def run(
 ) -> None:
     """Run a trace's jobs on a cluster under one set of rules.
 
+    A saved model predicts each job as of its submission in the trace: from its history and what had ended by then.
+
     Examples:
 
         gputwin simulate synthetic:pai2020?jobs=100000 --cluster pai2020 --order sjf --backfill greedy -o run
@@ -87,6 +89,14 @@ def _believed(predict: str, trace: Trace) -> str | pl.DataFrame:
     from gputwin.simulation.workload import read_predictions
     from gputwin.traces.framefile import EXTENSIONS
 
+    if predict == "requested":
+        asked = trace.tasks["requested_seconds"]
+        without = asked.len() - int((asked > 0).sum())
+        if 0 < without < asked.len():
+            warn(
+                f"{without:,} of {asked.len():,} tasks asked for no time limit and count as the longest limit asked for"
+            )
+        return predict
     if Path(predict).is_dir():
         found = predict_trace(load(Path(predict)), trace)
         for note in found.notes:

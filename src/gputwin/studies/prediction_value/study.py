@@ -141,7 +141,8 @@ def _outcomes(
     oracle = found[1]
     if not oracle.is_shorter:
         return tuple(found)
-    return tuple(replace(o, gain_kept=o.difference_seconds / oracle.difference_seconds) for o in found)
+    # Plus zero: FIFO keeps 0, not −0.
+    return tuple(replace(o, gain_kept=o.difference_seconds / oracle.difference_seconds + 0.0) for o in found)
 
 
 def _outcome(rule: str, jobs: pl.DataFrame, gap: tuple[float, float | None, float | None]) -> RuleOutcome:
