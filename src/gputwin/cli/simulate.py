@@ -52,6 +52,8 @@ def run(
 ) -> None:
     """Run a trace's jobs on a cluster under one set of rules.
 
+    A saved model predicts each job as of its submission in the trace: from its history and what had ended by then.
+
     Examples:
 
         gputwin simulate synthetic:pai2020?jobs=100000 --cluster pai2020 --order sjf --backfill greedy -o run
@@ -99,16 +101,25 @@ def run(
 
 def _believed(predict: str, trace: Trace) -> str | pl.DataFrame:
     """Return the rule, or the predictions of the saved model or file, that `--predict` names."""
-    from gputwin.profiling.predict import hindsight, predict_trace
+    from gputwin.profiling.predict import predict_trace
     from gputwin.profiling.store import load
     from gputwin.simulation.workload import read_predictions
+    from gputwin.traces.framefile import EXTENSIONS
 
+    if predict == "requested":
+        asked = trace.tasks["requested_seconds"]
+        without = asked.len() - int((asked > 0).sum())
+        if 0 < without < asked.len():
+            warn(
+                f"{without:,} of {asked.len():,} tasks asked for no time limit and count as the longest limit asked for"
+            )
+        return predict
     if Path(predict).is_dir():
-        saved = load(Path(predict))
-        if (warning := hindsight(saved, trace)) is not None:
-            warn(warning)
-        return predict_trace(saved, trace)
-    return read_predictions(Path(predict)) if predict.endswith(".parquet") else predict
+        found = predict_trace(load(Path(predict)), trace)
+        for note in found.notes:
+            warn(note)
+        return found.frame
+    return read_predictions(Path(predict)) if Path(predict).suffix.lower() in EXTENSIONS else predict
 
 
 def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def]

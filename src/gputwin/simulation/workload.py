@@ -21,6 +21,7 @@ from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
 from gputwin.traces.dataset import Trace
+from gputwin.traces.framefile import read_frame
 from gputwin.traces.lifetimes import observed, with_lives
 
 _AMOUNTS = {
@@ -87,8 +88,9 @@ def workload_of(
     """Return the trace's jobs as arrays, for a cluster with these GPU models.
 
     `share` 'exclusive' rounds shares of a GPU up to whole devices. `predict` says what the scheduler believes:
-    'oracle' (the truth), 'requested' (the time limit asked for, the truth where none was), or a frame of predictions
-    (`job_id`, `role`, `predicted_seconds`) that has a row for every task.
+    'oracle' (the truth), 'requested' (the time limit asked for; a task without one is believed to run as long as the
+    longest limit of the trace), or a frame of predictions (`job_id`, `role`, `predicted_seconds`) that has a row for
+    every task.
     """
     window = observed(trace.tasks)
     tasks, left_out = _simulated(with_lives(trace.tasks, window))
@@ -128,10 +130,10 @@ def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
 
 
 def read_predictions(path: Path) -> pl.DataFrame:
-    """Return the predictions in a Parquet file."""
+    """Return the predictions in a file of `gputwin predict`."""
     try:
-        return _by_mean(pl.read_parquet(path))
-    except (OSError, pl.exceptions.PolarsError) as error:
+        return _by_mean(read_frame(path))
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         remedy = "make one with: gputwin predict MODEL TRACE -o FILE.parquet"
         raise InputError(f"not a file of predictions ({shorten(error, 100)})", file=path, remedy=remedy) from None
 
@@ -154,11 +156,17 @@ def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
         return found
     if predict not in ("oracle", "requested"):
         raise UserError(
-            f"unknown prediction '{predict}'; known: oracle, requested, a Parquet file, a saved model's folder"
+            f"unknown prediction '{predict}'; known: oracle, requested, a file of predictions, a saved model's folder"
         )
-    return tasks.select(
-        pl.coalesce("requested_seconds", "runtime") if predict == "requested" else "runtime"
-    ).to_series()
+    if predict == "oracle":
+        return tasks["runtime"]
+    limit = tasks.select(pl.when(pl.col("requested_seconds") > 0).then("requested_seconds")).to_series()
+    if limit.null_count() == limit.len():
+        raise UserError(
+            "the trace tells no requested times, so a scheduler cannot go by them; take --predict oracle, a saved model's "
+            "folder or a file of predictions"
+        )
+    return limit.fill_null(limit.max())
 
 
 def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame) -> pl.DataFrame:
