@@ -127,12 +127,16 @@ def _jobs(run: Run) -> pl.DataFrame:
             "instances": instances.astype(np.int32),
             "gpu_milli": records["gpu_milli"].astype(np.int64),
             "shape": records["shape"],
+            "was_running": np.zeros(records.size, np.bool_) if workload.older is None else workload.older,
         }
     ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
+    # Nobody knows how long what ran already had waited, nor when it was asked for.
+    waits = pl.lit(pl.Series(~workload.waits_not(records["start"])))
     frame = frame.with_columns((pl.col("start_time") - pl.col("submit_time")).alias("wait_seconds"))
     if has_changes(run):
         frame = with_lives(frame, run)
-    jct = pl.col("end_time") - pl.col("submit_time")
+    frame = frame.with_columns(pl.when(waits).then("wait_seconds").alias("wait_seconds"))
+    jct = pl.when(~pl.col("was_running")).then(pl.col("end_time") - pl.col("submit_time"))
     frame = frame.with_columns(
         jct.alias("jct_seconds"),
         (jct / pl.col("duration_seconds")).fill_nan(None).alias("slowdown"),

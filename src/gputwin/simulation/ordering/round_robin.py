@@ -11,6 +11,7 @@ from gputwin.simulation.policy import ordering
     "who began to wait first; a job that has run for `quantum` seconds yields to whoever waits",
     source="Xiao et al., Gandiva: Introspective Cluster Scheduling for Deep Learning, OSDI'18, section 3.1",
     parameters={"quantum": 60.0},
+    at_least={"quantum": 1e-3},
     preemption="time-slice",
 )
 def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:

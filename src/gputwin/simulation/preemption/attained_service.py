@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputwin.simulation.engine.state import FIRST_PARAMETER, Knobs, Records
+from gputwin.simulation.engine.state import Knobs, Records
 from gputwin.simulation.ordering.las import QUEUE, gpus, queue_of_service
 from gputwin.simulation.policy import preemption
 
@@ -17,9 +17,9 @@ def claim(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
 def crossing(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return when the running job j reaches the next queue's limit, s."""
     number = queue_of_service(jobs, j, knobs)
-    if number + 1 >= knobs.numbers[FIRST_PARAMETER + 2]:
+    if number + 1 >= knobs.order[2]:
         return np.inf
-    limit = knobs.numbers[FIRST_PARAMETER] * knobs.numbers[FIRST_PARAMETER + 1] ** number
+    limit = knobs.order[0] * knobs.order[1] ** number
     return now + limit / gpus(jobs, j) - jobs[j].attained
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputwin.simulation.engine.state import FIRST_PARAMETER, Knobs, Records
+from gputwin.simulation.engine.state import Knobs, Records
 from gputwin.simulation.policy import preemption
 
 OVER = 1e11
@@ -18,7 +18,7 @@ def claim(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
 
 def crossing(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return when the slice of job j is over, s."""
-    end = jobs[j].start + knobs.numbers[FIRST_PARAMETER]
+    end = jobs[j].start + knobs.order[0]
     return end if end > now else np.inf
 
 
@@ -31,5 +31,5 @@ def crossing(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
 )
 def rank(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return how long ago the running job j started, s, far more once its slice is over."""
-    over = now >= jobs[j].start + knobs.numbers[FIRST_PARAMETER]
+    over = now >= jobs[j].start + knobs.order[0]
     return OVER - jobs[j].start if over else -jobs[j].start
