@@ -144,7 +144,7 @@ def breakdown_jobs(servers: int, arrivals: float, failure: float, repair: float,
 
 
 def test_servers_that_break_down():
-    count, arrivals, failure, repair = 3, 1.5, 0.02, 0.1
+    count, arrivals, failure, repair = 3, 1.5, 0.2, 1.0
     exact = breakdown_jobs(count, arrivals, failure, repair) / arrivals
     faults = Faults(mtbf_seconds=1 / failure, repair_seconds=1 / repair)
     changes = Changes(faults=faults, checkpoints=NOTHING_LOST)

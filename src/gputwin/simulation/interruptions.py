@@ -9,7 +9,16 @@ import numpy as np
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.engine.events import DRAIN, NODE_DOWN, NODE_UP, Events, make_events
-from gputwin.simulation.engine.lives import COSTS, EXPONENT, INTERVAL, MOST_STOPS, RESIZE, RESTART, SAVE, SAVE_WHEN_PREEMPTED
+from gputwin.simulation.engine.lives import (
+    COSTS,
+    EXPONENT,
+    INTERVAL,
+    MOST_STOPS,
+    RESIZE,
+    RESTART,
+    SAVE,
+    SAVE_WHEN_PREEMPTED,
+)
 from gputwin.simulation.engine.outages import FIXED, LOGNORMAL, NEVER, WEIBULL, Outages
 from gputwin.simulation.engine.state import Floats
 

@@ -157,7 +157,7 @@ def speed(
 ) -> Callable[[Callable[..., tuple[float, float, float]]], Callable[..., tuple[float, float, float]]]:
     """Return a decorator that registers `factors` as the rule of speed `name`."""
 
-    def register(factors: Callable[..., tuple[float, float, float]]) -> Callable[..., Any]:
+    def register(factors: Callable[..., tuple[float, float, float]]) -> Callable[..., tuple[float, float, float]]:
         SPEEDS.add(Speed(name, rule, factors, neighbours, source))
         return factors
 

@@ -108,7 +108,9 @@ def result_of(
         summary["unused_allocation"] = unused(jobs, use)
         over_time = unused_over_time(jobs, use, series["time"].to_numpy(), run.bin_seconds)
         series = series.with_columns(pl.Series(f"{r}_unused", v).fill_nan(None) for r, v in over_time.items())
-    return SimulationResult(jobs, segments, series, placements, nodes, _groups(run), summary, _manifest(run, fingerprint))
+    return SimulationResult(
+        jobs, segments, series, placements, nodes, _groups(run), summary, _manifest(run, fingerprint)
+    )
 
 
 def _jobs(run: Run) -> pl.DataFrame:

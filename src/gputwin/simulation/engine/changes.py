@@ -11,9 +11,9 @@ from gputwin.simulation.engine.events import CROSS, DRAIN, NODE_DOWN, NODE_UP, P
 from gputwin.simulation.engine.index import touch
 from gputwin.simulation.engine.lifecycle import enter_rank, queue_of, requeue, stop
 from gputwin.simulation.engine.lives import BY_DRAIN, BY_FAILURE, MOST_STOPS, progress
-from gputwin.simulation.engine.outages import draw_seconds, drained, set_state
+from gputwin.simulation.engine.outages import drained, draw_seconds, set_state
 from gputwin.simulation.engine.queue import push, remove
-from gputwin.simulation.engine.state import BOOTING, DOWN, DRAINING, UP, wide
+from gputwin.simulation.engine.state import DOWN, DRAINING, UP, wide
 from gputwin.simulation.engine.world import GAVE_UP, RESERVED_JOB, RUNS, WAITS, World
 
 
@@ -58,7 +58,7 @@ def wait_again(world: World, j: int, now: float, order: Any, promotion: Any) -> 
 def _fail(world: World, n: int, now: float, order: Any, promotion: Any) -> None:
     """Stop what runs on node n; it is repaired after a time that is drawn."""
     state = world.machines.nodes[n].state
-    if state == DOWN or state == BOOTING:
+    if state not in (UP, DRAINING):
         return
     why = BY_DRAIN if state == DRAINING else BY_FAILURE
     set_state(world.outages, world.machines, world.series.capacity, n, DOWN, now)

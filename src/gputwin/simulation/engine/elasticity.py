@@ -127,7 +127,9 @@ def _grow(world: World, j: int, now: float, score: Any, devices: Any) -> bool:
         return False
     r = wide(world.groups[shapes[job.shape].first_group].request)
     first = job.first_slot + shapes[job.shape].instances
-    if not add_instances(world, r, first, first + shapes[larger].instances - shapes[job.shape].instances, score, devices):
+    if not add_instances(
+        world, r, first, first + shapes[larger].instances - shapes[job.shape].instances, score, devices
+    ):
         return False
     resize(world, j, larger, now)
     return True

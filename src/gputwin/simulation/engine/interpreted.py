@@ -54,5 +54,3 @@ def wrapped(part: Any) -> Any:
     if isinstance(part, tuple):
         return type(part)(*(wrapped(p) for p in part))
     return RecordArray(part) if part.dtype.names else part
-
-

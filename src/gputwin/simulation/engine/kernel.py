@@ -23,8 +23,8 @@ from gputwin.simulation.engine.lives import grown as with_longer_log
 from gputwin.simulation.engine.loop import ENDED, FULL_LOG, run
 from gputwin.simulation.engine.outages import grown as with_more_outages
 from gputwin.simulation.engine.passes import easy_pass, greedy_pass, greedy_pass_with_limit, strict_pass
-from gputwin.simulation.engine.queue import WAITING
 from gputwin.simulation.engine.preemption import greedy_preemptive_pass, strict_preemptive_pass
+from gputwin.simulation.engine.queue import WAITING
 from gputwin.simulation.engine.rates import settle_nothing, settle_rates
 from gputwin.simulation.engine.world import (
     ARRIVAL,

@@ -38,7 +38,6 @@ from gputwin.simulation.engine.world import (
     World,
 )
 
-
 ENDED, PAUSED, FULL_LOG = range(3)
 """Why the loop returned: the run is over; its budget is spent; the log of segments or the heap is to be enlarged."""
 

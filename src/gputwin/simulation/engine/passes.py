@@ -32,9 +32,7 @@ _TRIALS = 8
 """With more reserved nodes in the way, hiding all of them is cheaper."""
 
 
-def strict_pass(
-    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
-) -> None:
+def strict_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
     """Start jobs in order until one does not fit; nobody overtakes it."""
     while True:
         j = first(world.queue, 0)
@@ -47,9 +45,7 @@ def strict_pass(
         start_waiting(world, j, now)
 
 
-def greedy_pass(
-    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
-) -> None:
+def greedy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
     """Start every job that fits, in order; others are passed over. All jobs of a shape fit or fail alike: it is tried."""
     if world.options[LOOK_ONLY] != 0:
         end_pass(world, NOBODY, now)
@@ -87,9 +83,7 @@ def _may_fit(world: World) -> int:
     return count
 
 
-def easy_pass(
-    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
-) -> None:
+def easy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
     while True:
         head = first_of_all(world.queue)

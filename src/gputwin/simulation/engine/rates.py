@@ -11,15 +11,22 @@ from gputwin.simulation.engine.elasticity import grow_back
 from gputwin.simulation.engine.events import CORRECT, CROSS, FINISH, schedule
 from gputwin.simulation.engine.index import LOG_END
 from gputwin.simulation.engine.lifecycle import enter_rank
-from gputwin.simulation.engine.lives import BY_RATE, EXPONENT, SETTLED, SHRUNK, STARTED, log_segment, progress, seconds_left
+from gputwin.simulation.engine.lives import (
+    BY_RATE,
+    EXPONENT,
+    SETTLED,
+    SHRUNK,
+    STARTED,
+    log_segment,
+    progress,
+    seconds_left,
+)
 from gputwin.simulation.engine.running import believe
 from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.world import CORRECTS, NEIGHBOURS, RANKED, RESERVED_JOB, RUNS, TRACK, World
 
 
-def settle_nothing(
-    world: World, now: float, rank: Any, crossing: Any, speed: Any, score: Any, devices: Any
-) -> None:
+def settle_nothing(world: World, now: float, rank: Any, crossing: Any, speed: Any, score: Any, devices: Any) -> None:
     """Do nothing: every job runs at full speed to its end."""
 
 

@@ -68,11 +68,14 @@ class World(NamedTuple):
     CORRECTS,
     OPTIONS,
 ) = range(17)
-"""Positions in World.options: how the run goes (DRAWS: scores are random draws), then how many run, who holds the
-reservation (-1: nobody), how many waiting jobs have reached the longest wait, whether the pass may start nobody, and
-whether jobs may be stopped, slowed or resized (then their lives are kept), whether waiting jobs may preempt, whether
-running jobs are kept in order of rank, whether rates depend on who runs beside a job, whether running jobs may be shrunk to let others in, and whether jobs that
-outlive their prediction are believed to run as long again."""
+"""Positions in World.options.
+
+Rules of the run: BACKFILL who may overtake, GANG how gangs are spread, TRACK who runs where is kept, ATTRIBUTE waits are
+charged to causes, DRAWS scores are random draws, CHANGES jobs may be stopped, slowed or resized (their lives are kept),
+PREEMPTS waiting jobs may make room, RANKED running jobs are kept in order of rank, NEIGHBOURS rates depend on who runs
+beside a job, ELASTIC running jobs may be shrunk, CORRECTS who outlives its prediction is believed to run as long again.
+State: RUNNING_COUNT jobs that run, RESERVED_JOB who holds the reservation (-1: nobody), RESERVED_COUNT its instances,
+STARVING waiting jobs that have reached the longest wait, LOOK_ONLY the pass only updates causes."""
 ARRIVAL, BUDGET, LOOP = range(3)
 """Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
