@@ -26,6 +26,7 @@ from gputwin.cli import (
     report,
     reproduce,
     simulate,
+    slice,
     traces,
 )
 from gputwin.core.errors import UserError, shorten
@@ -46,6 +47,7 @@ for verb in (
     ingest,
     generate,
     describe,
+    slice,
     analyze,
     check,
     simulate,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn_of_overload
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
 EXIT_UNREACHABLE = 3
@@ -72,6 +72,7 @@ def run(
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         base = cluster_for(opened, cluster)
+        warnings = warn_of_overload(opened, base, growth)
         result = plan(
             opened,
             base,
@@ -89,7 +90,7 @@ def run(
         if output is not None:
             step("writing the report")
             write_plan_report(output, opened, result)
-    data = {**result.to_json(), "directory": None if output is None else str(output)}
+    data = {**result.to_json(), "warnings": warnings, "directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(result, output))
     if result.answer is None:
         raise typer.Exit(EXIT_UNREACHABLE)

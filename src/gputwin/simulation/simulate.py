@@ -127,8 +127,8 @@ def run(
     options[ATTRIBUTE] = attribute
     options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
-    submit = workload.jobs["submit"]
-    width = bin_seconds or max(float(submit[-1] - submit[0]) / DEFAULT_BINS, 1.0)
+    begin, until = workload.span
+    width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
     world = _make_world(workload, machines, knobs, options, width, placement, max_wait)
     last = run_world(world, order.key, placement.score, placement.devices or fullest)
     return Run(world, workload, cluster, scheduler, seed, last, width)
@@ -209,8 +209,8 @@ def _make_world(
         requests["slot"] = NO_SLOT
     elif placement.first:
         requests["slot"] = FIRST_FITS
-    begin = float(jobs["submit"][0])
-    bins = int(min(np.ceil((jobs["submit"][-1] - begin) / width) + 1, MOST_BINS))
+    begin, until = workload.span
+    bins = int(min(max(np.ceil((until - begin) / width * (1 - 1e-12)), 1), MOST_BINS))
     slots = np.zeros(workload.slots, SLOT)
     gang = int(shapes["instances"].max()) if tracked else 1
     slots["node"] = -1

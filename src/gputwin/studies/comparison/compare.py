@@ -82,7 +82,9 @@ class Comparison:
             results = self.of(label)
             names = results[0].summary["wait_causes_seconds"] or {}
             for cause in names:
-                per_job = [r.summary["wait_causes_seconds"][cause] / r.summary["jobs"] for r in results]
+                per_job = [
+                    r.summary["wait_causes_seconds"][cause] / max(r.summary["jobs_with_wait"], 1) for r in results
+                ]
                 rows.append((label, cause, float(np.mean(per_job))))
         return pl.DataFrame(
             rows, schema={"scenario": pl.String, "cause": pl.String, "seconds": pl.Float64}, orient="row"
