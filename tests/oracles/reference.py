@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import combinations, groupby
 
 WHOLE = 1000
 PLENTY = 1 << 40
@@ -302,8 +302,25 @@ PLACEMENTS: dict[str, tuple[Score, Devices, str]] = {
 }
 
 
+def hardest_first(groups: Sequence[tuple[Ask, int]], nodes: Sequence[Node]) -> tuple[tuple[Ask, int], ...]:
+    """Return a gang's roles in the order in which they are placed: those that fewest empty nodes can hold come first.
+
+    Among equals, who asks for more GPU share, CPU, memory, disk, RDMA, GPU memory, in that order; then who has the lower
+    limit; then as given.
+    """
+
+    def ease(group: tuple[Ask, int]) -> tuple[float, ...]:
+        ask = group[0]
+        holding = sum(Machine(node).holds(ask) for node in nodes)
+        amounts = (-getattr(ask, a) for a in AMOUNTS)
+        limit = math.inf if ask.limit is None else ask.limit
+        return holding, -ask.gpus * ask.milli, *amounts, -ask.gpu_memory, limit
+
+    return tuple(sorted(groups, key=ease))
+
+
 class Placer:
-    """Finds nodes and devices for the instances of a job."""
+    """Finds nodes and devices for the instances of a job, whose roles are in the order in which they are placed."""
 
     def __init__(self, placement: str, fleet: Fleet) -> None:
         self.score, self.devices, self.gang = PLACEMENTS[placement]
@@ -319,8 +336,43 @@ class Placer:
             else:
                 placed = self._put_close(trial, ask, size, spots)
             if not placed:
-                return None
+                return self._search(machines, job) if len(job.groups) > 1 else None
         return tuple(spots)
+
+    def _search(self, machines: Sequence[Machine], job: Job) -> tuple[Spot, ...] | None:
+        """Return the first complete assignment, instance by instance, in order of node and device set; None for none.
+
+        Instances of a role are alike, so none comes before the one before it in that order.
+        """
+        trial = [m.copy() for m in machines]
+        asked = [ask for ask, size in job.groups for _ in range(size)]
+        spots: list[Spot] = []
+
+        def rest_fits(k: int) -> bool:
+            left = Counter(asked[k:])
+            return all(sum(m.room(ask, size) for m in trial) >= size for ask, size in left.items())
+
+        def put_rest(k: int) -> bool:
+            if k == len(asked):
+                return True
+            ask = asked[k]
+            same_role = k > 0 and len(_roles(job, k)) == len(_roles(job, k - 1))
+            earliest = (spots[-1].node, _number(spots[-1].devices)) if same_role else (0, 0)
+            if not rest_fits(k):
+                return False
+            for n in range(earliest[0], len(trial)):
+                for devices in _choices(trial[n], ask):
+                    if (n, _number(devices)) < earliest:
+                        continue
+                    trial[n].take(ask, devices)
+                    spots.append(Spot(n, devices, ask))
+                    if put_rest(k + 1):
+                        return True
+                    spots.pop()
+                    trial[n].take(ask, devices, -1)
+            return False
+
+        return tuple(spots) if put_rest(0) else None
 
     def _put(self, machines: Sequence[Machine], ask: Ask, n: int | None, spots: list[Spot]) -> bool:
         if n is None or not machines[n].holds(ask):
@@ -365,6 +417,31 @@ class Placer:
         return everywhere
 
 
+def _roles(job: Job, k: int) -> list[int]:
+    """Return the roles of job up to that of its instance k."""
+    ends = [sum(size for _, size in job.groups[: g + 1]) for g in range(len(job.groups))]
+    return [g for g, end in enumerate(ends) if g == 0 or ends[g - 1] <= k]
+
+
+def _number(devices: Sequence[int]) -> int:
+    return sum(1 << d for d in devices)
+
+
+def _choices(machine: Machine, ask: Ask) -> list[tuple[int, ...]]:
+    """Return the device sets one more instance could take, as binary numbers in order; of sets alike, the first.
+
+    Whole GPUs are always the first free ones.
+    """
+    if not machine.holds(ask):
+        return []
+    if ask.gpus == 0 or ask.milli == WHOLE:
+        return [tuple(machine.fitting(ask)[: ask.gpus])]
+    found: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
+    for devices in sorted(combinations(machine.fitting(ask), ask.gpus), key=_number):
+        found.setdefault(tuple(sorted((machine.share[d], machine.gpu_memory[d]) for d in devices)), devices)
+    return list(found.values())
+
+
 def _least(now: Machine, later: Machine) -> Machine:
     """Return what is free both now and later, with the present company."""
     both = now.copy()
@@ -390,7 +467,9 @@ class Reference:
         placement: str,
         max_wait: float = math.inf,
     ) -> None:
-        self.jobs, self.backfill, self.max_wait = jobs, backfill, max_wait
+        self.backfill, self.max_wait = backfill, max_wait
+        jobs = [replace(job, groups=hardest_first(job.groups, nodes)) for job in jobs]
+        self.jobs = jobs
         self.starving: set[int] = set()
         if backfill == "conservative":
             # A plan that lasts no time would hide nothing from others.

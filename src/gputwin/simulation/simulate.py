@@ -54,6 +54,7 @@ from gputwin.simulation.engine.world import (
     World,
 )
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, Ordering, Placement, settle
+from gputwin.simulation.roles import hardest_first
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 
@@ -203,9 +204,10 @@ def _make_world(
         # A plan that lasts no time would hide nothing from others: it is believed to last a second.
         jobs["predicted"] = np.where(jobs["predicted"] > NO_TIME_SECONDS, jobs["predicted"], 1.0)
     tracked = bool(options[TRACK])
+    groups = hardest_first(shapes, workload.groups, requests, workload.allowed, machines)
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
-    np.add.at(popularity, workload.groups["request"], np.repeat(per_shape, shapes["groups"]))
+    np.add.at(popularity, groups["request"], np.repeat(per_shape, shapes["groups"]))
     index = make_index(machines, requests, workload.allowed, popularity, dear=placement.typical)
     if placement.fresh:
         requests["slot"] = NO_SLOT
@@ -219,10 +221,10 @@ def _make_world(
     return World(
         machines=machines,
         requests=requests,
-        groups=workload.groups,
+        groups=groups,
         queue=make_queue(jobs, shapes),
         index=index,
-        ledger=make_ledger(requests, workload.groups, shapes, workload.allowed, machines),
+        ledger=make_ledger(requests, groups, shapes, workload.allowed, machines),
         events=make_events(jobs.size * (1 + tracked + (max_wait < np.inf))),
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),
