@@ -49,6 +49,8 @@ class Workload:
     models: tuple[str, ...]
     left_out: dict[str, int]
     """Why tasks of the trace are not simulated, and how many."""
+    constraints: tuple[str, ...] = ()
+    """What each request says of GPU models, as written; none: nothing was written."""
 
     @property
     def size(self) -> int:
@@ -91,6 +93,7 @@ def workload_of(
         tuple(names.to_list()),
         tuple(models),
         left_out,
+        tuple(kinds["gpu_models_allowed"]),
     )
 
 

@@ -10,14 +10,11 @@ time that can be told apart, so that nobody else is planned into the same instan
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.events import Events, make_events
 from gputwin.simulation.engine.fit import MANY
-from gputwin.simulation.engine.state import MOMENT, WHOLE, Floats, Ints, Records, SmallInts, wide
+from gputwin.simulation.engine.state import APPLICATIONS, WHOLE, Floats, Records, SmallInts, gpu_class, wide
 from gputwin.simulation.engine.world import STALE, World
 
 FRESH, OUTDATED = 1, 2
@@ -163,16 +160,29 @@ def enter(world: World, j: int, n: int, begin: float) -> None:
         # Beside somebody who runs longer than believed, plans hold more than there is, but not of other devices.
         least[f] = max(least[f], 0.0)
     _put_row(world, n, least)
-    if world.machines.residents.shape[1] > wide(64):
-        _count_applications(world, j, n, begin, end, 1)
+    _part_with(world, n, begin, wide(1))
+    if world.machines.residents.shape[1] > APPLICATIONS:
+        _count_applications(world, j, n, begin, end, wide(1))
 
 
 @compiled
 def leave(world: World, j: int, n: int, begin: float) -> None:
     """Undo `enter`."""
     _put_row(world, n, world.withheld[n])
-    if world.machines.residents.shape[1] > wide(64):
-        _count_applications(world, j, n, begin, finish(begin, world.queue.jobs[j].predicted), -1)
+    _part_with(world, n, begin, wide(-1))
+    if world.machines.residents.shape[1] > APPLICATIONS:
+        _count_applications(world, j, n, begin, finish(begin, world.queue.jobs[j].predicted), wide(-1))
+
+
+@inlined
+def _part_with(world: World, n: int, begin: float, sign: int) -> None:
+    """Count off (sign 1) from the residents of node n those who will have left by `begin`, by their class of GPUs."""
+    i = wide(world.machines.nodes[n].first_slot)
+    while i >= 0 and world.links[i].end <= begin:
+        r = wide(world.slots[i].request)
+        if world.requests[r].gpu_count > 0:
+            world.machines.residents[n, gpu_class(world.requests, r)] -= sign
+        i = wide(world.links[i].next)
 
 
 @compiled
@@ -186,11 +196,11 @@ def _count_applications(world: World, j: int, n: int, begin: float, end: float, 
             seen = seen or world.requests[world.groups[earlier].request].application == application
         if seen:
             continue
-        world.machines.residents[n, application] += sign * _most_of_application(world, n, application, begin, end)
-        if world.machines.slack.shape[1] > 0:
-            column = application - wide(64)
-            slack = _slack(world, n, application, begin, end) if sign > 0 else MANY
-            world.machines.slack[n, column] = slack
+        residents, caps = world.machines.residents, world.machines.caps
+        slack = _slack(world, n, application, begin, end) if caps.shape[1] > 0 and sign > 0 else MANY
+        residents[n, application] += sign * _most_of_application(world, n, application, begin, end)
+        if caps.shape[1] > 0:
+            caps[n, application - APPLICATIONS] = min(residents[n, application] + slack, MANY)
 
 
 @compiled
@@ -207,15 +217,26 @@ def _most_of_application(world: World, n: int, application: int, begin: float, e
 
 @compiled
 def _slack(world: World, n: int, application: int, begin: float, end: float) -> int:
-    """Return how many more instances those planned to start on node n in [begin, end) can bear by their own limits."""
-    slack, moment = MANY, wide(world.machines.nodes[n].first_planned)
-    there = wide(world.machines.residents[n, application]) - _most_of_application(world, n, application, begin, end)
+    """Return how many more instances those planned on node n in [begin, end) can bear by their own limits."""
+    slack, moment = _slack_at(world, n, application, begin), wide(world.machines.nodes[n].first_planned)
     while moment >= 0:
-        at, request = world.queue.jobs[world.links[moment].job].planned, world.requests[world.slots[moment].request]
-        if begin <= at < end and request.application == application:
-            count = there + _more_of_application(world, n, application, at)
-            slack = min(slack, max(request.max_per_node - count, 0))
+        at = world.queue.jobs[world.links[moment].job].planned
+        if begin < at < end and world.requests[world.slots[moment].request].application == application:
+            slack = min(slack, _slack_at(world, n, application, at))
         moment = wide(world.links[moment].next)
+    return slack
+
+
+@compiled
+def _slack_at(world: World, n: int, application: int, at: float) -> int:
+    slack, i = MANY, wide(world.machines.nodes[n].first_planned)
+    there = world.machines.residents[n, application] + _more_of_application(world, n, application, at)
+    while i >= 0:
+        holder, request = world.queue.jobs[world.links[i].job], world.requests[world.slots[i].request]
+        alike = request.application == application
+        if alike and holder.planned <= at < finish(holder.planned, holder.predicted):
+            slack = min(slack, max(request.max_per_node - there, 0))
+        i = wide(world.links[i].next)
     return slack
 
 
