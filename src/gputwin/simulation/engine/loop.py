@@ -188,7 +188,7 @@ def _correct(world: World, j: int, now: float) -> bool:
     Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated Predictions", 2007, section 3.2.
     """
     job = world.queue.jobs[j]
-    if job.outcome != RUNS or job.believed_end != now:
+    if job.outcome != RUNS or job.believed_end > np.nextafter(now, np.inf):
         return False
     believe(world, j, now + max(now - job.start, 1.0))
     if job.believed_end < job.end:
