@@ -11,7 +11,7 @@ from itertools import product
 import pytest
 
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS
-from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.run import Scheduler, cluster_models, run
 from gputwin.simulation.workload import workload_of
 from tests.conformance.crowd import NODES, crowd
 from tests.oracles import reference

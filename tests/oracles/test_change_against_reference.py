@@ -15,7 +15,7 @@ import pytest
 from gputwin.simulation.engine.attribution import CAUSE_NAMES
 from gputwin.simulation.engine.lives import REASONS, SEGMENTS
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
-from gputwin.simulation.simulate import Changes, Run, Scheduler, run
+from gputwin.simulation.run import Changes, Run, Scheduler, run
 from tests.oracles.cases import Case, bits, random_case
 from tests.oracles.reference_change import Changing, Costs
 

@@ -9,7 +9,7 @@ import pytest
 from gputwin.core.errors import UserError
 from gputwin.simulation.engine.lives import REASONS, SEGMENTS
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
-from gputwin.simulation.simulate import Changes, Run, Scheduler, run
+from gputwin.simulation.run import Changes, Run, Scheduler, run
 from tests.oracles.cases import Case
 from tests.oracles.reference import Node
 from tests.simulation.by_hand import gpus, job

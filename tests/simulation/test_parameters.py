@@ -10,7 +10,7 @@ import pytest
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, Backfill, ordering, placement
-from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.run import Scheduler, cluster_models, run
 from tests.oracles.cases import cluster_of, workload_of_jobs
 from tests.oracles.reference import Node
 from tests.simulation.by_hand import gpus, job

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import yaml
 
 from gputwin.core.errors import InputError
 from gputwin.simulation.engine.attribution import CAUSE_NAMES
@@ -19,6 +20,7 @@ from gputwin.simulation.engine.state import WHOLE
 from gputwin.simulation.engine.world import ATTRIBUTE
 from gputwin.simulation.metrics import summarise
 from gputwin.simulation.notebook import run_html
+from gputwin.simulation.run import Run
 from gputwin.simulation.segments import (
     capacity_over_time,
     completion_parts,
@@ -28,11 +30,11 @@ from gputwin.simulation.segments import (
     stops_by_reason,
     with_lives,
 )
-from gputwin.simulation.simulate import Run
 from gputwin.simulation.use import unused, unused_over_time
 from gputwin.traces.atomic import atomic_directory
 
 RUN_FILE = "run.json"
+SCENARIO_FILE = "scenario.yaml"
 OUTCOMES = ("waiting", "running", "finished", "never_fits", "lost", "gave_up")
 _FRAMES = ("jobs", "segments", "series", "placements", "nodes", "groups")
 _RESOURCES = ("cpu", "memory", "disk", "rdma")
@@ -64,6 +66,10 @@ class SimulationResult:
                 getattr(self, name).write_parquet(folder / f"{name}.parquet", compression_level=1)
             text = json.dumps({"summary": self.summary, "manifest": self.manifest}, indent=1, ensure_ascii=False)
             (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+            if described := self.manifest.get("scenario"):
+                (folder / SCENARIO_FILE).write_text(
+                    yaml.safe_dump(described, sort_keys=False, allow_unicode=True), encoding="utf-8"
+                )
         return path
 
     @classmethod

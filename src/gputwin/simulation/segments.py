@@ -10,7 +10,7 @@ import polars as pl
 from gputwin.simulation.engine.lives import REASONS, SEGMENTS, SPOTS
 from gputwin.simulation.engine.state import UP
 from gputwin.simulation.engine.world import CHANGES, FINISHED, RUNS
-from gputwin.simulation.simulate import Run
+from gputwin.simulation.run import Run
 
 SLOWDOWNS = ("gpu_model", "spread", "neighbours", "size")
 """What slows a job; the fields of its life are named alike."""

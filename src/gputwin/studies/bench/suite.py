@@ -12,7 +12,7 @@ from typing import Any
 
 from gputwin.core.errors import GputwinError, UserError
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.simulate import Scheduler
+from gputwin.simulation.run import Scheduler
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.measure import Benchmark, Measurement, measure
 from gputwin.studies.bench.workloads import (

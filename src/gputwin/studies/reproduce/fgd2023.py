@@ -25,7 +25,7 @@ from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.series import FRAGMENTED, USED
 from gputwin.simulation.engine.state import Records
-from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.run import Scheduler, cluster_models, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace, TraceMeta
