@@ -58,6 +58,8 @@ class Workload:
     """[job]: it ran when the record began; None: no job did."""
     window: tuple[float, float] | None = None
     """s; averages over time are taken between these; None: from the first to the last submission."""
+    constraints: tuple[str, ...] = ()
+    """What each request says of GPU models, as written; none: nothing was written."""
 
     @property
     def size(self) -> int:
@@ -123,6 +125,7 @@ def workload_of(
         left_out,
         jobs["was_running"].to_numpy() if jobs["was_running"].any() else None,
         (window.begin, window.until),
+        tuple(kinds["gpu_models_allowed"]),
     )
 
 

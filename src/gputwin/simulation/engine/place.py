@@ -7,6 +7,7 @@ from typing import Any
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import FREED, FULL, LOG_END, has_room, next_fit, room_on, touch
 from gputwin.simulation.engine.scores import best_node
+from gputwin.simulation.engine.search import place_by_search
 from gputwin.simulation.engine.state import give_back, take, wide
 from gputwin.simulation.engine.world import BY_SCORE, GANG, TOPOLOGY, World
 
@@ -64,7 +65,11 @@ def place_one(world: World, j: int, score: Any, devices: Any) -> bool:
 
 @compiled
 def place(world: World, j: int, score: Any, devices: Any) -> bool:
-    """Give every instance of job j its node and devices, or change nothing and return False."""
+    """Give every instance of job j its node and devices, or change nothing and return False.
+
+    Role by role, in the order of the shape's groups (the hardest first), each instance where the policy puts it. Where
+    the roles get in each other's way, the gang is placed by search, so that one that fits is not refused.
+    """
     shape = world.queue.shapes[world.queue.jobs[j].shape]
     i = world.queue.jobs[j].first_slot
     freed = world.index.log_end[FREED]
@@ -96,7 +101,7 @@ def place(world: World, j: int, score: Any, devices: Any) -> bool:
             unplace(world, world.queue.jobs[j].first_slot, i)
             # All is as it was: what did not fit still does not.
             world.index.log_end[FREED] = freed
-            return False
+            return shape.groups > 1 and place_by_search(world, j)
     return True
 
 
