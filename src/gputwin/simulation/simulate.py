@@ -20,6 +20,7 @@ from gputwin.simulation.engine.kernel import run_world
 from gputwin.simulation.engine.ledger import make_ledger
 from gputwin.simulation.engine.queue import make_queue
 from gputwin.simulation.engine.series import make_series
+from gputwin.simulation.engine.shape_tree import ShapeTree, make_shape_tree, no_shape_tree
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
     DEVICE,
@@ -34,6 +35,7 @@ from gputwin.simulation.engine.state import (
     Knobs,
     Machines,
     Records,
+    models_of,
 )
 from gputwin.simulation.engine.veils import FIELDS
 from gputwin.simulation.engine.world import (
@@ -50,6 +52,7 @@ from gputwin.simulation.engine.world import (
     OPTIONS,
     RESERVED_JOB,
     TOPOLOGY,
+    TOTALS,
     TRACK,
     World,
 )
@@ -124,6 +127,7 @@ def run(
         raise UserError(f"max_wait is {max_wait:g} s; give 0 or more")
     options[TRACK] = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
     options[ATTRIBUTE] = attribute
+    options[TOTALS] = backfill.mode != GREEDY or max_wait < np.inf
     options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
     submit = workload.jobs["submit"]
@@ -187,6 +191,13 @@ def _numbered(names: pl.Series) -> list[int]:
     return [known.get(name, -1) for name in names]
 
 
+def _shape_tree(workload: Workload, requests: Records, shapes: Records, machines: Machines, options: Ints) -> ShapeTree:
+    """Return the tree over shapes, where a pass asks it."""
+    if options[BACKFILL] not in (GREEDY, EASY):
+        return no_shape_tree()
+    return make_shape_tree(requests, workload.groups, shapes, models_of(workload.allowed), machines.nodes.size)
+
+
 def _make_world(
     workload: Workload,
     machines: Machines,
@@ -220,7 +231,7 @@ def _make_world(
         machines=machines,
         requests=requests,
         groups=workload.groups,
-        queue=make_queue(jobs, shapes),
+        queue=make_queue(jobs, shapes, _shape_tree(workload, requests, shapes, machines, options)),
         index=index,
         ledger=make_ledger(requests, workload.groups, shapes, workload.allowed, machines),
         events=make_events(jobs.size * (1 + tracked + (max_wait < np.inf))),

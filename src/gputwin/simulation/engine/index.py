@@ -63,7 +63,7 @@ def make_index(
     slots = int(min(requests.size, max(1, memory_bytes // (8 * nodes + 8 * leaves))))
     requests["slot"] = NO_SLOT
     requests["slot"][np.argsort(-popularity, kind="stable")[:slots]] = np.arange(slots)
-    requests["seen"] = -1
+    requests["seen"] = requests["best"] = -1
     index = Index(
         branches=np.zeros(2 * leaves, BRANCH),
         log=np.zeros(1 << max(nodes, 2).bit_length(), np.int32),

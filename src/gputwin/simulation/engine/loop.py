@@ -10,7 +10,7 @@ from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
 from gputwin.simulation.engine.index import LOG_END
-from gputwin.simulation.engine.ledger import CAUGHT_UP, NEW_SHAPES, begin_waiting
+from gputwin.simulation.engine.ledger import CAUGHT_UP, NEW_SHAPES, PASSED, begin_waiting, note_arrival
 from gputwin.simulation.engine.passes import begin, queue_of
 from gputwin.simulation.engine.place import place, place_one, unplace
 from gputwin.simulation.engine.queue import WAITING, push, remove
@@ -124,7 +124,12 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
             world.queue.jobs[j].outcome = LOST
             return False
     q = queue_of(world, s)
-    if mode != STRICT and world.queue.shapes[q].waiting == 0:
+    if world.queue.counts[WAITING] == 0:
+        # Nobody waited whom the changes up to now could have helped.
+        world.ledger.state[PASSED] = world.index.log_end[LOG_END]
+    if mode != STRICT and world.queue.shapes[q].waiting > 0:
+        note_arrival(world.ledger, world.queue.shapes, s)
+    elif mode != STRICT:
         begin_waiting(world.ledger, world.queue.shapes, s)
         if world.options[ATTRIBUTE] != 0:
             # Its clocks stood still while nobody waited.

@@ -53,10 +53,15 @@ class World(NamedTuple):
     RESERVED_COUNT,
     STARVING,
     LOOK_ONLY,
+    TOTALS,
+    PASSES,
+    HELD_BACK,
     OPTIONS,
-) = range(11)
+) = range(14)
 """Positions in World.options: how the run goes (DRAWS: scores are random draws), then how many run, who holds the
-reservation (-1: nobody), how many waiting jobs have reached the longest wait, and whether the pass may start nobody."""
+reservation (-1: nobody), how many waiting jobs have reached the longest wait, whether this pass only updates causes,
+whether the room of every waiting shape is counted, how many passes there were, and whether the last one held back shapes
+that had room."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
 """What may overtake a job that does not fit: World.options[BACKFILL]."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)

@@ -1,0 +1,200 @@
+"""Who may start now: the first job in order that a changed node makes room for.
+
+At the end of a pass nobody waits who could have started. So at the next one only nodes changed since can help, and only
+shapes that have room there for the group they wait for (`shape_tree.py`). These are found by branch and bound.
+"""
+
+from __future__ import annotations
+
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.index import FULL, LOG_END, has_room, room_on
+from gputwin.simulation.engine.ledger import PASSED
+from gputwin.simulation.engine.queue import before, first, first_short
+from gputwin.simulation.engine.shape_tree import ANYTHING, precedes, watch
+from gputwin.simulation.engine.state import FREE_MODELS, WHOLE, Records, SmallInts, wide
+from gputwin.simulation.engine.veils import FIELDS, SHARES, lacks_beside
+from gputwin.simulation.engine.world import PASSES, SHOWN, World
+
+CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
+"""Who of a shape may start beside a reservation: nobody, jobs that end before it begins, anybody."""
+
+
+@compiled
+def list_touched(world: World, everywhere: bool) -> int:
+    """List the nodes changed since the last pass, or all, and return their number."""
+    index, tree = world.index, world.queue.tree
+    world.options[PASSES] += 1
+    since, end, size = world.ledger.state[PASSED], index.log_end[LOG_END], index.log.size
+    if everywhere or end - since > size:
+        for n in range(tree.touched.size):
+            tree.touched[n] = n
+        return tree.touched.size
+    count = 0
+    for k in range(since, end):
+        n = wide(index.log[k & (size - 1)])
+        if tree.touched_in[n] != world.options[PASSES]:
+            tree.touched_in[n] = world.options[PASSES]
+            tree.touched[count] = n
+            count += 1
+    return count
+
+
+@compiled
+def lacking(world: World, s: int) -> int:
+    """Return a group of shape s that lacks room, taken alone; ANYTHING where each has room."""
+    shape = world.queue.shapes[s]
+    if shape.watched >= 0 and _lacks(world, wide(shape.watched)):
+        return wide(shape.watched)
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        if g != shape.watched and _lacks(world, wide(g)):
+            return wide(g)
+    return ANYTHING
+
+
+@inlined
+def _lacks(world: World, g: int) -> bool:
+    group = world.groups[g]
+    return not has_room(world.index, world.machines, world.requests, wide(group.request), wide(group.size), FULL)
+
+
+@inlined
+def wait_for(world: World, s: int, g: int) -> None:
+    """Let shape s wait for room for its group g, or for ANYTHING."""
+    watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, g)
+
+
+@compiled
+def has_all_room(world: World, s: int) -> bool:
+    """Return whether each group of shape s has room; where not, it waits for one that has none, and is done in this pass."""
+    g = lacking(world, s)
+    if g == ANYTHING:
+        return True
+    world.queue.shapes[s].tried = world.options[PASSES]
+    wait_for(world, s, g)
+    return False
+
+
+@inlined
+def _free_everywhere(world: World) -> int:
+    total = 0
+    for m in range(FREE_MODELS, world.machines.free.size):
+        total += world.machines.free[m]
+    return total
+
+
+@compiled
+def first_on(world: World, n: int) -> int:
+    """Return the job that goes first of those that have room, with an instance of what they wait for on node n."""
+    tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
+    branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
+    node, free = world.index.branches[world.index.branches.size // 2 + n], _free_everywhere(world)
+    best, top = wide(-1), 1
+    stack[0] = 1
+    while top > 0:
+        top -= 1
+        k = wide(stack[top])
+        branch = branches[k]
+        if branch.job < 0 or branch.cpu > node.cpu or branch.memory > node.memory or branch.needed > free:
+            continue
+        if branch.share > node.share or branch.whole > node.whole or branch.models & node.models == 0:
+            continue
+        if best >= 0 and not before(jobs, wide(branch.job), best):
+            continue
+        if k < leaves:
+            top = _push_children(branches, stack, top, k)
+            continue
+        s = wide(tree.shape_at[k - leaves])
+        shape = shapes[s]
+        if shape.tried == world.options[PASSES]:
+            continue
+        if shape.watched >= 0:
+            r = wide(world.groups[shape.watched].request)
+            if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) <= 0:
+                continue
+        # A single instance that has room on the node needs nothing else.
+        if (shape.instances == 1 and shape.watched >= 0) or has_all_room(world, s):
+            best = first(world.queue, s)
+    return best
+
+
+@inlined
+def _push_children(branches: Records, stack: SmallInts, top: int, k: int) -> int:
+    """Put the branches below k on the stack, the one that goes first on top."""
+    a = 2 * k + 1 if precedes(branches[2 * k + 1], branches[2 * k]) else 2 * k
+    stack[top], stack[top + 1] = a ^ 1, a
+    return top + 2
+
+
+@compiled
+def first_beside(world: World, n: int, window: float, head: int) -> int:
+    """Return the job that goes first of those that may overtake, with an instance of what they wait for on node n.
+
+    A job may overtake that ends within `window`, or that leaves the reservation what it will need. `head`: the shape
+    that has the reservation, and is not asked.
+    """
+    tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
+    branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
+    node, free = world.index.branches[world.index.branches.size // 2 + n], _free_everywhere(world)
+    cpu, memory, share, whole = node.cpu, node.memory, wide(node.share), wide(node.whole)
+    row = wide(world.rows[n])
+    if row >= 0 and world.veils[row] == SHOWN:
+        cpu, memory, share, whole = _left_beside(world, n, row)
+    best, top = wide(-1), 1
+    stack[0] = 1
+    while top > 0:
+        top -= 1
+        k = wide(stack[top])
+        branch = branches[k]
+        if branch.job < 0 or branch.cpu > node.cpu or branch.memory > node.memory or branch.needed > free:
+            continue
+        if branch.share > node.share or branch.whole > node.whole or branch.models & node.models == 0:
+            continue
+        beside = branch.cpu <= cpu and branch.memory <= memory and branch.share <= share and branch.whole <= whole
+        if not beside and branch.least > window:
+            continue
+        if best >= 0 and not before(jobs, wide(branch.job), best):
+            continue
+        if k < leaves:
+            top = _push_children(branches, stack, top, k)
+            continue
+        s = wide(tree.shape_at[k - leaves])
+        if s == head:
+            continue
+        if shapes[s].tried != world.options[PASSES] and shapes[s].watched >= 0:
+            r = wide(world.groups[shapes[s].watched].request)
+            if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) <= 0:
+                continue
+        j = candidate(world, s, window)
+        if j >= 0 and (best < 0 or before(jobs, j, best)):
+            best = j
+    return best
+
+
+@compiled
+def _left_beside(world: World, n: int, k: int) -> tuple[int, int, int, int]:
+    """Return CPU, memory, the largest share of a device and whole devices that row k of the reservation leaves of node n."""
+    node, row = world.machines.nodes[n], world.withheld[k]
+    share = whole = 0
+    if node.gpu_free > row[SHARES]:
+        for d in range(node.gpu_count):
+            free = world.machines.gpus[n, d].free - int(row[FIELDS + d])
+            share = max(share, free)
+            whole += free == WHOLE
+    return node.cpu_free - int(row[0]), node.memory_free - int(row[1]), share, whole
+
+
+@compiled
+def candidate(world: World, s: int, window: float) -> int:
+    """Return the job of shape s that goes first of those that may overtake; -1 for none."""
+    shape = world.queue.shapes[s]
+    if shape.tried != world.options[PASSES]:
+        shape.tried = world.options[PASSES]
+        g = lacking(world, s)
+        shape.reach = CLOSED
+        if g == ANYTHING:
+            g = lacks_beside(world, s)
+            shape.reach = OPEN if g == ANYTHING else SHORT_ONLY
+        wait_for(world, s, g)
+    if shape.reach == OPEN:
+        return first(world.queue, s)
+    return first_short(world.queue, s, window) if shape.reach == SHORT_ONLY else wide(-1)
