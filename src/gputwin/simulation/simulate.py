@@ -20,7 +20,7 @@ from gputwin.simulation.engine.kernel import run_world
 from gputwin.simulation.engine.ledger import make_ledger
 from gputwin.simulation.engine.queue import make_queue
 from gputwin.simulation.engine.series import make_series
-from gputwin.simulation.engine.shape_tree import ShapeTree, make_shape_tree, no_shape_tree
+from gputwin.simulation.engine.shape_tree import make_shape_tree, no_shape_tree
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
     DEVICE,
@@ -35,7 +35,6 @@ from gputwin.simulation.engine.state import (
     Knobs,
     Machines,
     Records,
-    models_of,
 )
 from gputwin.simulation.engine.veils import FIELDS
 from gputwin.simulation.engine.world import (
@@ -191,13 +190,6 @@ def _numbered(names: pl.Series) -> list[int]:
     return [known.get(name, -1) for name in names]
 
 
-def _shape_tree(workload: Workload, requests: Records, shapes: Records, machines: Machines, options: Ints) -> ShapeTree:
-    """Return the tree over shapes, where a pass asks it."""
-    if options[BACKFILL] not in (GREEDY, EASY):
-        return no_shape_tree()
-    return make_shape_tree(requests, workload.groups, shapes, models_of(workload.allowed), machines.nodes.size)
-
-
 def _make_world(
     workload: Workload,
     machines: Machines,
@@ -227,13 +219,18 @@ def _make_world(
     slots = np.zeros(workload.slots, SLOT)
     gang = int(shapes["instances"].max()) if tracked else 1
     slots["node"] = -1
+    ledger = make_ledger(requests, workload.groups, shapes, workload.allowed, machines)
+    tree = no_shape_tree()
+    if options[BACKFILL] in (GREEDY, EASY):
+        kind_of = ledger.accounts["kind"][: requests.size]
+        tree = make_shape_tree(requests, workload.groups, shapes, index.models, kind_of, machines.nodes.size)
     return World(
         machines=machines,
         requests=requests,
         groups=workload.groups,
-        queue=make_queue(jobs, shapes, _shape_tree(workload, requests, shapes, machines, options)),
+        queue=make_queue(jobs, shapes, tree),
         index=index,
-        ledger=make_ledger(requests, workload.groups, shapes, workload.allowed, machines),
+        ledger=ledger,
         events=make_events(jobs.size * (1 + tracked + (max_wait < np.inf))),
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),

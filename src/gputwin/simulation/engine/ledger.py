@@ -96,7 +96,8 @@ class Ledger(NamedTuple):
 
 KINDS_OPEN, MOVED, OPEN_SHAPES, NEW_SHAPES, ARRIVALS, CAUGHT_UP, ROUND, PASSED, HEAD, STATES = range(10)
 """Positions in Ledger.state: lengths of the lists; the end of the log up to which all is counted, how often that was,
-the end of the log up to which passes have looked for somebody to start, and whose shape stands at the head of the line (or one of those below).
+the end of the log up to which passes have looked for somebody to start, and whose shape stands at the head of the line (or
+one of those below).
 
 The lists: kinds somebody waits with; accounts whose total has changed; shapes that wait though each of their groups has
 room; shapes that began to wait at this instant, most of which start in its pass; shapes that waited before, to which a job

@@ -1,8 +1,8 @@
 """The best node for a request under a placement's score.
 
 Two ways, whichever costs less now: ask every node that fits, or keep the scores of all nodes in a tournament tree and
-ask only nodes that changed since. Scores are kept of a request that comes often while many nodes fit it, and always
-where a score is dear.
+ask only nodes that changed since. Scores are kept of a request that comes so often that few nodes change in between, and
+always where a score is dear.
 """
 
 from __future__ import annotations
@@ -17,8 +17,6 @@ from gputwin.simulation.engine.state import WHOLE, Knobs, Machines, Records, wid
 
 _CHANGES_PER_SCAN = 24
 """Following one change costs about as much as scanning this many nodes."""
-_DEAR_CHANGES = 4
-"""The same where a score costs far more than a step in a tree."""
 _BLOCK = 8
 """Nodes passed over at once in a scan."""
 _LOWEST = -1e308
@@ -40,7 +38,7 @@ def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs
         return request.best
     best = _ask_all(index, machines, requests, r, knobs, score)
     request.seen = -1
-    if request.slot >= 0 and _follows(index, since, request.fitting):
+    if request.slot >= 0 and (index.dear[0] != 0 or _follows(index, since, request.fitting)):
         # Asked for again so soon that keeping the scores would have paid.
         _build(index, request.slot)
         request.seen = end
@@ -70,7 +68,8 @@ def _still_best(index: Index, machines: Machines, requests: Records, r: int, kno
 def _follows(index: Index, changes: int, fitting: int) -> bool:
     """Return whether following so many changes costs less than scanning all nodes."""
     if index.dear[0] != 0:
-        return changes <= _DEAR_CHANGES * fitting
+        # Never more than the log holds.
+        return changes <= fitting
     return changes * _CHANGES_PER_SCAN <= index.scores.shape[1]
 
 

@@ -17,7 +17,7 @@ from gputwin.simulation.engine.state import WHOLE, Ints, Records, SmallInts, wid
 
 ANYTHING = wide(-1)
 """Instead of a group: any change may help, since each group has room taken alone."""
-_NEVER = 1 << 62
+_NEVER, _LARGE = 1 << 62, 1 << 30
 
 BRANCH = np.dtype(
     [
@@ -25,16 +25,17 @@ BRANCH = np.dtype(
         ("least", np.float64),  # s; shortest predicted duration
         ("cpu", np.int64),
         ("memory", np.int64),
-        ("needed", np.int64),  # milli-GPU of the whole gang
         ("models", np.int64),  # bit set
+        ("size", np.int32),  # instances
+        ("kind", np.int32),  # of GPUs, where all below ask for the same, see `ledger.py`; -1: they do not
         ("job", np.int32),  # that goes first; -1: none waits
         ("share", np.int32),  # of one device
         ("whole", np.int32),  # devices entirely free
-        ("padding", np.int32),
+        ("waits", np.int32),  # 1: somebody waits below
     ],
     align=True,
 )
-"""One line of the cache."""
+"""One line of the cache at most."""
 
 
 class ShapeTree(NamedTuple):
@@ -47,11 +48,14 @@ class ShapeTree(NamedTuple):
     stack: SmallInts  # scratch of a search
     touched: SmallInts  # scratch of a pass: nodes changed since the last one
     found: SmallInts  # and the job that may start there; -1: none
+    rooms: Ints  # scratch of a pass, [kind]: at most so many instances have GPUs, over all nodes
     touched_in: Ints  # [n] the pass in which a node was last listed
 
 
-def make_shape_tree(requests: Records, groups: Records, shapes: Records, models: Ints, nodes: int) -> ShapeTree:
-    """Return a tree of shapes none of which waits."""
+def make_shape_tree(
+    requests: Records, groups: Records, shapes: Records, models: Ints, kind_of: Ints, nodes: int
+) -> ShapeTree:
+    """Return a tree of shapes none of which waits; `kind_of`: the kind of GPUs of each request."""
     asked = requests[groups["request"]]
     asks = np.zeros(groups.size, BRANCH)
     with_gpus = asked["gpu_count"] > 0
@@ -61,12 +65,11 @@ def make_shape_tree(requests: Records, groups: Records, shapes: Records, models:
     asks["whole"] = np.where(with_gpus & (asked["gpu_milli"] == WHOLE), asked["gpu_count"], 0)
     milli = groups["size"] * asked["gpu_count"] * asked["gpu_milli"]
     of_shape = np.repeat(np.arange(shapes.size), shapes["groups"])
-    needed = np.bincount(of_shape, milli, shapes.size).astype(np.int64)
-    asks["needed"] = needed[of_shape]
+    asks["size"], asks["kind"] = groups["size"], kind_of[groups["request"]]
     # Of several groups, the one that asks for most GPUs decides where a shape lies.
     hardest = np.lexsort((asks["cpu"], milli, of_shape))[np.cumsum(shapes["groups"]) - 1]
     at = asks[hardest]
-    order = np.lexsort((needed, at["memory"], at["cpu"], at["share"], at["whole"], at["models"]))
+    order = np.lexsort((at["size"], at["memory"], at["cpu"], at["kind"], at["share"], at["whole"], at["models"]))
     leaves = 1 << max(shapes.size - 1, 1).bit_length()
     tree = ShapeTree(
         branches=np.zeros(2 * leaves, BRANCH),
@@ -76,11 +79,11 @@ def make_shape_tree(requests: Records, groups: Records, shapes: Records, models:
         stack=np.zeros(128, np.int32),
         touched=np.zeros(nodes, np.int32),
         found=np.zeros(nodes, np.int32),
+        rooms=np.zeros(int(kind_of.max()) + 1, np.int64),
         touched_in=np.full(nodes, -1, np.int64),
     )
-    for name in ("cpu", "memory", "needed"):
-        tree.branches[name] = _NEVER
-    tree.branches["share"] = tree.branches["whole"] = 1 << 30
+    tree.branches["cpu"] = tree.branches["memory"] = _NEVER
+    tree.branches["share"] = tree.branches["whole"] = tree.branches["size"] = _LARGE
     tree.branches["key"] = tree.branches["least"] = np.inf
     tree.branches["job"] = -1
     return tree
@@ -89,7 +92,7 @@ def make_shape_tree(requests: Records, groups: Records, shapes: Records, models:
 def no_shape_tree() -> ShapeTree:
     """Return what stands for the tree where no pass asks it."""
     none, few = np.zeros(0, BRANCH), np.zeros(0, np.int32)
-    return ShapeTree(none, few, few, none, few, few, few, np.zeros(0, np.int64))
+    return ShapeTree(none, few, few, none, few, few, few, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @compiled
@@ -100,25 +103,20 @@ def update_leaf(tree: ShapeTree, jobs: Records, shapes: Records, s: int) -> None
     leaf = tree.branches[k]
     if shape.waiting == 0:
         leaf.key = leaf.least = np.inf
-        leaf.cpu = leaf.memory = leaf.needed = _NEVER
-        leaf.share = leaf.whole = 1 << 30
-        leaf.models, leaf.job = 0, -1
+        leaf.cpu = leaf.memory = _NEVER
+        leaf.share = leaf.whole = leaf.size = _LARGE
+        leaf.models, leaf.job, leaf.waits = 0, -1, 0
     else:
-        ask = tree.asks[shape.watched if shape.watched >= 0 else shape.first_group]
         leaf.key, leaf.job, leaf.least = jobs[shape.first].key, shape.first, jobs[shape.root].least
-        leaf.needed = ask.needed
+        leaf.waits = 1
         if shape.watched >= 0:
-            leaf.cpu, leaf.memory, leaf.share, leaf.whole, leaf.models = (
-                ask.cpu,
-                ask.memory,
-                ask.share,
-                ask.whole,
-                ask.models,
-            )
+            ask = tree.asks[shape.watched]
+            leaf.cpu, leaf.memory, leaf.share, leaf.whole = ask.cpu, ask.memory, ask.share, ask.whole
+            leaf.models, leaf.size, leaf.kind = ask.models, ask.size, ask.kind
         else:
             leaf.cpu = leaf.memory = 0
-            leaf.share = leaf.whole = 0
-            leaf.models = -1
+            leaf.share = leaf.whole = leaf.size = 0
+            leaf.models = leaf.kind = -1
     _climb(tree.branches, k >> 1)
 
 
@@ -128,14 +126,18 @@ def _climb(branches: Records, k: int) -> None:
         a, b, branch = branches[2 * k], branches[2 * k + 1], branches[k]
         first = a if precedes(a, b) else b
         least, cpu, memory = min(a.least, b.least), min(a.cpu, b.cpu), min(a.memory, b.memory)
-        needed, models = min(a.needed, b.needed), a.models | b.models
+        size, models = min(a.size, b.size), a.models | b.models
         share, whole = min(a.share, b.share), min(a.whole, b.whole)
+        kind = a.kind if b.waits == 0 or a.kind == b.kind else b.kind if a.waits == 0 else -1
+        waits = a.waits | b.waits
         same = branch.key == first.key and branch.job == first.job and branch.least == least and branch.cpu == cpu
-        same = same and branch.memory == memory and branch.needed == needed and branch.models == models
+        same = same and branch.memory == memory and branch.size == size and branch.models == models
+        same = same and branch.kind == kind and branch.waits == waits
         if same and branch.share == share and branch.whole == whole:
             return
         branch.key, branch.job, branch.least, branch.cpu, branch.memory = first.key, first.job, least, cpu, memory
-        branch.needed, branch.models, branch.share, branch.whole = needed, models, share, whole
+        branch.size, branch.models, branch.share, branch.whole = size, models, share, whole
+        branch.kind, branch.waits = kind, waits
         k >>= 1
 
 

@@ -7,14 +7,17 @@ shapes that have room there for the group they wait for (`shape_tree.py`). These
 from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.index import FULL, LOG_END, has_room, room_on
-from gputwin.simulation.engine.ledger import PASSED
+from gputwin.simulation.engine.fit import gpu_room
+from gputwin.simulation.engine.index import FREED, FULL, LOG_END, room_on, room_up_to
+from gputwin.simulation.engine.ledger import KINDS_OPEN, PASSED
 from gputwin.simulation.engine.queue import before, first, first_short
 from gputwin.simulation.engine.shape_tree import ANYTHING, precedes, watch
-from gputwin.simulation.engine.state import FREE_MODELS, WHOLE, Records, SmallInts, wide
+from gputwin.simulation.engine.state import WHOLE, Records, SmallInts, wide
 from gputwin.simulation.engine.veils import FIELDS, SHARES, lacks_beside
 from gputwin.simulation.engine.world import PASSES, SHOWN, World
 
+_FEW = 32
+"""With more changes, counting anew is cheaper."""
 CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
 """Who of a shape may start beside a reservation: nobody, jobs that end before it begins, anybody."""
 
@@ -28,6 +31,7 @@ def list_touched(world: World, everywhere: bool) -> int:
     if everywhere or end - since > size:
         for n in range(tree.touched.size):
             tree.touched[n] = n
+        _bound_rooms(world, tree.touched.size)
         return tree.touched.size
     count = 0
     for k in range(since, end):
@@ -36,7 +40,31 @@ def list_touched(world: World, everywhere: bool) -> int:
             tree.touched_in[n] = world.options[PASSES]
             tree.touched[count] = n
             count += 1
+    _bound_rooms(world, count)
     return count
+
+
+@compiled
+def _bound_rooms(world: World, count: int) -> None:
+    """Work out how many instances of each kind of GPUs have room at most: as last counted, and more on touched nodes."""
+    ledger, machines, tree = world.ledger, world.machines, world.queue.tree
+    for a in range(ledger.state[KINDS_OPEN]):
+        k = wide(ledger.lists[KINDS_OPEN, a])
+        tree.rooms[k] = ledger.kinds[k].total
+    for i in range(count):
+        n = wide(tree.touched[i])
+        changed = False
+        for d in range(machines.nodes[n].gpu_count):
+            device, was = machines.gpus[n, d], ledger.gpus[n, d]
+            changed = changed or device.free != was.free or device.memory_free != was.memory_free
+        if not changed:
+            continue
+        for a in range(ledger.state[KINDS_OPEN]):
+            k = wide(ledger.lists[KINDS_OPEN, a])
+            if ledger.kinds[k].gpu_count > 0:
+                r = wide(ledger.kinds[k].request)
+                more = gpu_room(machines, world.requests, world.index.allowed, r, n) - wide(ledger.gpu_rooms[n, k])
+                tree.rooms[k] += max(more, 0)
 
 
 @compiled
@@ -51,10 +79,29 @@ def lacking(world: World, s: int) -> int:
     return ANYTHING
 
 
-@inlined
+@compiled
 def _lacks(world: World, g: int) -> bool:
-    group = world.groups[g]
-    return not has_room(world.index, world.machines, world.requests, wide(group.request), wide(group.size), FULL)
+    """Return whether group g, taken alone, lacks room.
+
+    How much room there was when it did not suffice is remembered with the request. There is more only where a node has
+    changed since, and no more than what such nodes have now.
+    """
+    index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
+    request, end, mask = world.requests[r], index.log_end[LOG_END], index.log.size - 1
+    if request.counted_at >= 0 and index.log_end[FREED] > request.counted_at:
+        if end - request.counted_at > _FEW:
+            request.counted_at = -1
+        else:
+            for k in range(request.counted_at, end):
+                n = wide(index.log[k & mask])
+                request.room += room_on(world.machines, world.requests, index.allowed, r, n, FULL)
+            request.counted_at = end
+    if request.counted_at >= 0 and request.room < size:
+        return True
+    room = room_up_to(index, world.machines, world.requests, r, size, FULL)
+    if room < size:
+        request.room, request.counted_at = room, end
+    return room < size
 
 
 @inlined
@@ -74,27 +121,21 @@ def has_all_room(world: World, s: int) -> bool:
     return False
 
 
-@inlined
-def _free_everywhere(world: World) -> int:
-    total = 0
-    for m in range(FREE_MODELS, world.machines.free.size):
-        total += world.machines.free[m]
-    return total
-
-
 @compiled
 def first_on(world: World, n: int) -> int:
     """Return the job that goes first of those that have room, with an instance of what they wait for on node n."""
     tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
     branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
-    node, free = world.index.branches[world.index.branches.size // 2 + n], _free_everywhere(world)
+    node = world.index.branches[world.index.branches.size // 2 + n]
     best, top = wide(-1), 1
     stack[0] = 1
     while top > 0:
         top -= 1
         k = wide(stack[top])
         branch = branches[k]
-        if branch.job < 0 or branch.cpu > node.cpu or branch.memory > node.memory or branch.needed > free:
+        if branch.job < 0 or branch.cpu > node.cpu or branch.memory > node.memory:
+            continue
+        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
             continue
         if branch.share > node.share or branch.whole > node.whole or branch.models & node.models == 0:
             continue
@@ -134,7 +175,7 @@ def first_beside(world: World, n: int, window: float, head: int) -> int:
     """
     tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
     branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
-    node, free = world.index.branches[world.index.branches.size // 2 + n], _free_everywhere(world)
+    node = world.index.branches[world.index.branches.size // 2 + n]
     cpu, memory, share, whole = node.cpu, node.memory, wide(node.share), wide(node.whole)
     row = wide(world.rows[n])
     if row >= 0 and world.veils[row] == SHOWN:
@@ -145,7 +186,9 @@ def first_beside(world: World, n: int, window: float, head: int) -> int:
         top -= 1
         k = wide(stack[top])
         branch = branches[k]
-        if branch.job < 0 or branch.cpu > node.cpu or branch.memory > node.memory or branch.needed > free:
+        if branch.job < 0 or branch.cpu > node.cpu or branch.memory > node.memory:
+            continue
+        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
             continue
         if branch.share > node.share or branch.whole > node.whole or branch.models & node.models == 0:
             continue

@@ -75,6 +75,8 @@ REQUEST = np.dtype(
         ("fitting", np.int64),  # nodes that fit it, when last counted
         ("best", np.int64),  # the node last found best
         ("top", np.float64),  # its score then
+        ("room", np.int64),  # at most so many instances fit on all nodes together
+        ("counted_at", np.int64),  # end of the log when that was counted; -1: not known
     ],
     align=True,
 )
