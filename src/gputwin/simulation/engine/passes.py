@@ -24,7 +24,7 @@ from gputwin.simulation.engine.startable import (
     SHORT_ONLY,
     candidate,
     first_beside,
-    first_on,
+    first_with_room,
     has_all_room,
     lacking,
     list_touched,
@@ -105,17 +105,12 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     if world.options[LOOK_ONLY] != 0:
         end_pass(world, NOBODY, now)
         return
-    queue, tree = world.queue, world.queue.tree
+    queue = world.queue
     nodes = list_touched(world, world.options[HELD_BACK] != 0)
     world.options[HELD_BACK] = 0
-    for k in range(nodes):
-        tree.found[k] = first_on(world, wide(tree.touched[k]))
     fresh = _new_shapes(world)
     while True:
-        j = wide(-1)
-        for k in range(nodes):
-            if tree.found[k] >= 0 and (j < 0 or before(queue.jobs, wide(tree.found[k]), j)):
-                j = wide(tree.found[k])
+        j = first_with_room(world, nodes)
         for k in range(fresh):
             other = first(queue, wide(queue.candidates[k]))
             if j < 0 or before(queue.jobs, other, j):
@@ -128,9 +123,6 @@ def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
         else:
             queue.shapes[s].tried = world.options[PASSES]
             wait_for(world, s, lacking(world, s))
-        for k in range(nodes):
-            if tree.found[k] == j:
-                tree.found[k] = first_on(world, wide(tree.touched[k]))
         fresh = _still_fresh(world, fresh)
     end_pass(world, NOBODY, now)
 
@@ -161,7 +153,7 @@ def _still_fresh(world: World, count: int) -> int:
 
 def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
-    queue, tree, shapes = world.queue, world.queue.tree, world.queue.shapes
+    queue, shapes = world.queue, world.queue.shapes
     while True:
         head = first_of_all(queue)
         if head < 0:
@@ -181,14 +173,9 @@ def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
         reserve(world, head, score, devices)
     refresh(world)
     first_shape, window = wide(queue.jobs[head].shape), world.reserved_from[0] - now
-    for k in range(nodes):
-        tree.found[k] = first_beside(world, wide(tree.touched[k]), window, first_shape)
     count = _shapes_to_ask(world, first_shape, anew)
     while True:
-        j = wide(-1)
-        for k in range(nodes):
-            if tree.found[k] >= 0 and (j < 0 or before(queue.jobs, wide(tree.found[k]), j)):
-                j = wide(tree.found[k])
+        j = first_beside(world, nodes, window, first_shape)
         kept = 0
         for k in range(count):
             s = wide(queue.candidates[k])
@@ -210,9 +197,6 @@ def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
             shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
             g = lacking(world, s)
             wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))
-        for k in range(nodes):
-            if tree.found[k] == j:
-                tree.found[k] = first_beside(world, wide(tree.touched[k]), window, first_shape)
     world.options[HELD_BACK] = 1
     end_pass(world, first_shape, now)
 

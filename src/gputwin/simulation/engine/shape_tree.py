@@ -8,7 +8,7 @@ other, so that a branch is passed over whole where a node has too little.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ class ShapeTree(NamedTuple):
     asks: Records  # [g] BRANCH: what an instance of the group asks for
     stack: SmallInts  # scratch of a search
     touched: SmallInts  # scratch of a pass: nodes changed since the last one
-    found: SmallInts  # and the job that may start there; -1: none
+    most: Records  # scratch of a search, [2] BRANCH: the most free on one of them, now and beside a reservation
     rooms: Ints  # scratch of a pass, [kind]: at most so many instances have GPUs, over all nodes
     touched_in: Ints  # [n] the pass in which a node was last listed
 
@@ -78,7 +78,7 @@ def make_shape_tree(
         asks=asks,
         stack=np.zeros(128, np.int32),
         touched=np.zeros(nodes, np.int32),
-        found=np.zeros(nodes, np.int32),
+        most=np.zeros(2, BRANCH),
         rooms=np.zeros(int(kind_of.max()) + 1, np.int64),
         touched_in=np.full(nodes, -1, np.int64),
     )
@@ -92,7 +92,7 @@ def make_shape_tree(
 def no_shape_tree() -> ShapeTree:
     """Return what stands for the tree where no pass asks it."""
     none, few = np.zeros(0, BRANCH), np.zeros(0, np.int32)
-    return ShapeTree(none, few, few, none, few, few, few, np.zeros(0, np.int64), np.zeros(0, np.int64))
+    return ShapeTree(none, few, few, none, few, few, none, np.zeros(0, np.int64), np.zeros(0, np.int64))
 
 
 @compiled
@@ -142,7 +142,7 @@ def _climb(branches: Records, k: int) -> None:
 
 
 @inlined
-def precedes(a: Records, b: Records) -> bool:
+def precedes(a: Any, b: Any) -> bool:
     """Return whether the first job below branch a goes before that below branch b; one of them may be empty."""
     if a.job < 0 or b.job < 0:
         return a.job >= 0

@@ -6,6 +6,8 @@ shapes that have room there for the group they wait for (`shape_tree.py`). These
 
 from __future__ import annotations
 
+from typing import Any
+
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit import gpu_room
 from gputwin.simulation.engine.index import FREED, FULL, LOG_END, room_on, room_up_to
@@ -122,22 +124,21 @@ def has_all_room(world: World, s: int) -> bool:
 
 
 @compiled
-def first_on(world: World, n: int) -> int:
-    """Return the job that goes first of those that have room, with an instance of what they wait for on node n."""
+def first_with_room(world: World, count: int) -> int:
+    """Return the job that goes first of those that have room now, thanks to one of the `count` touched nodes."""
     tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
     branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
-    node = world.index.branches[world.index.branches.size // 2 + n]
+    _most_free(world, count, False)
+    most = tree.most[0]
     best, top = wide(-1), 1
     stack[0] = 1
     while top > 0:
         top -= 1
         k = wide(stack[top])
         branch = branches[k]
-        if branch.job < 0 or branch.cpu > node.cpu or branch.memory > node.memory:
+        if branch.job < 0 or not _within(branch, most):
             continue
         if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
-            continue
-        if branch.share > node.share or branch.whole > node.whole or branch.models & node.models == 0:
             continue
         if best >= 0 and not before(jobs, wide(branch.job), best):
             continue
@@ -145,17 +146,42 @@ def first_on(world: World, n: int) -> int:
             top = _push_children(branches, stack, top, k)
             continue
         s = wide(tree.shape_at[k - leaves])
-        shape = shapes[s]
-        if shape.tried == world.options[PASSES]:
-            continue
-        if shape.watched >= 0:
-            r = wide(world.groups[shape.watched].request)
-            if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) <= 0:
-                continue
-        # A single instance that has room on the node needs nothing else.
-        if (shape.instances == 1 and shape.watched >= 0) or has_all_room(world, s):
+        if shapes[s].tried != world.options[PASSES] and has_all_room(world, s):
             best = first(world.queue, s)
     return best
+
+
+@inlined
+def _within(branch: Any, most: Any) -> bool:
+    """Return whether somebody below the branch may ask for no more than there is at most on one node."""
+    enough = branch.cpu <= most.cpu and branch.memory <= most.memory and branch.share <= most.share
+    return enough and branch.whole <= most.whole and branch.models & most.models != 0
+
+
+@compiled
+def _most_free(world: World, count: int, beside: bool) -> None:
+    """Work out the most of each resource free on one of the touched nodes; `beside`: also of what a reservation leaves."""
+    tree, index = world.queue.tree, world.index
+    for which in range(2):
+        most = tree.most[which]
+        most.cpu = most.memory = -1
+        most.share = most.whole = -1
+        most.models = 0
+    most, left = tree.most[0], tree.most[1]
+    for i in range(count):
+        n = wide(tree.touched[i])
+        node = index.branches[index.branches.size // 2 + n]
+        most.cpu, most.memory = max(most.cpu, node.cpu), max(most.memory, node.memory)
+        most.share, most.whole = max(most.share, node.share), max(most.whole, node.whole)
+        most.models |= node.models
+        if beside:
+            cpu, memory, share, whole = node.cpu, node.memory, wide(node.share), wide(node.whole)
+            row = wide(world.rows[n])
+            if row >= 0 and world.veils[row] == SHOWN:
+                cpu, memory, share, whole = _left_beside(world, n, row)
+            left.cpu, left.memory = max(left.cpu, cpu), max(left.memory, memory)
+            left.share, left.whole = max(left.share, share), max(left.whole, whole)
+            left.models |= node.models
 
 
 @inlined
@@ -167,33 +193,27 @@ def _push_children(branches: Records, stack: SmallInts, top: int, k: int) -> int
 
 
 @compiled
-def first_beside(world: World, n: int, window: float, head: int) -> int:
-    """Return the job that goes first of those that may overtake, with an instance of what they wait for on node n.
+def first_beside(world: World, count: int, window: float, head: int) -> int:
+    """Return the job that goes first of those that may overtake now, thanks to one of the `count` touched nodes.
 
     A job may overtake that ends within `window`, or that leaves the reservation what it will need. `head`: the shape
     that has the reservation, and is not asked.
     """
-    tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
+    tree, jobs = world.queue.tree, world.queue.jobs
     branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
-    node = world.index.branches[world.index.branches.size // 2 + n]
-    cpu, memory, share, whole = node.cpu, node.memory, wide(node.share), wide(node.whole)
-    row = wide(world.rows[n])
-    if row >= 0 and world.veils[row] == SHOWN:
-        cpu, memory, share, whole = _left_beside(world, n, row)
+    _most_free(world, count, True)
+    most, left = tree.most[0], tree.most[1]
     best, top = wide(-1), 1
     stack[0] = 1
     while top > 0:
         top -= 1
         k = wide(stack[top])
         branch = branches[k]
-        if branch.job < 0 or branch.cpu > node.cpu or branch.memory > node.memory:
+        if branch.job < 0 or not _within(branch, most):
+            continue
+        if branch.least > window and not _within(branch, left):
             continue
         if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
-            continue
-        if branch.share > node.share or branch.whole > node.whole or branch.models & node.models == 0:
-            continue
-        beside = branch.cpu <= cpu and branch.memory <= memory and branch.share <= share and branch.whole <= whole
-        if not beside and branch.least > window:
             continue
         if best >= 0 and not before(jobs, wide(branch.job), best):
             continue
@@ -203,10 +223,6 @@ def first_beside(world: World, n: int, window: float, head: int) -> int:
         s = wide(tree.shape_at[k - leaves])
         if s == head:
             continue
-        if shapes[s].tried != world.options[PASSES] and shapes[s].watched >= 0:
-            r = wide(world.groups[shapes[s].watched].request)
-            if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) <= 0:
-                continue
         j = candidate(world, s, window)
         if j >= 0 and (best < 0 or before(jobs, j, best)):
             best = j

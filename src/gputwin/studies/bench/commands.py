@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
@@ -79,7 +80,7 @@ def measure_command(command: Command, jobs: int | None, seed: int) -> CommandMea
     )
 
 
-def cpu_of(arguments: Sequence[str], folder: Path) -> tuple[os.struct_rusage, str]:  # type: ignore[name-defined]
+def cpu_of(arguments: Sequence[str], folder: Path) -> tuple[resource.struct_rusage, str]:
     """Return what a fresh `gputwin` with these arguments used, and what it printed."""
     output = folder / "printed"
     with output.open("w", encoding="utf-8") as printed:
