@@ -25,6 +25,7 @@ from gputwin.simulation.engine.plans import make_plans
 from gputwin.simulation.engine.queue import make_queue
 from gputwin.simulation.engine.rules import full_speed, never
 from gputwin.simulation.engine.series import make_series
+from gputwin.simulation.engine.shape_tree import make_shape_tree, no_shape_tree
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
     DEVICE,
@@ -61,6 +62,7 @@ from gputwin.simulation.engine.world import (
     RANKED,
     RESERVED_JOB,
     TOPOLOGY,
+    TOTALS,
     TRACK,
     World,
 )
@@ -179,6 +181,7 @@ def run(
     options[RANKED] = bool(changes.preemption)
     options[ELASTIC] = changes.elasticity is not None
     options[PREEMPTS] = options[RANKED] or options[ELASTIC]
+    options[TOTALS] = backfill.mode != GREEDY or max_wait < np.inf or options[PREEMPTS]
     options[ATTRIBUTE] = attribute
     options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
@@ -319,6 +322,11 @@ def _make_world(
     gang = int(shapes["instances"].max()) if tracked else 1
     roles = int(shapes["groups"].max())
     slots["node"] = -1
+    ledger = make_ledger(requests, groups, shapes, workload.allowed, machines)
+    tree = no_shape_tree()
+    if options[BACKFILL] in (GREEDY, EASY) and not options[PREEMPTS]:
+        kind_of = ledger.accounts["kind"][: requests.size]
+        tree = make_shape_tree(requests, groups, shapes, index.models, kind_of, machines.nodes.size)
     changing = bool(options[CHANGES])
     faults = changes.faults or Faults()
     seeds = stream(seed, "faults").integers(1, 1 << 63, machines.nodes.size, np.uint64)
@@ -331,9 +339,9 @@ def _make_world(
         machines=machines,
         requests=requests,
         groups=groups,
-        queue=make_queue(jobs, shapes),
+        queue=make_queue(jobs, shapes, tree),
         index=index,
-        ledger=make_ledger(requests, groups, shapes, workload.allowed, machines),
+        ledger=ledger,
         events=events,
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),

@@ -16,7 +16,8 @@ import numpy as np
 from gputwin.simulation.engine.attribution import CAUSES, begin_wait, blame, end_wait
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, schedule
-from gputwin.simulation.engine.ledger import begin_waiting
+from gputwin.simulation.engine.index import LOG_END
+from gputwin.simulation.engine.ledger import PASSED, begin_waiting, note_arrival
 from gputwin.simulation.engine.lives import (
     BY_FINISH,
     BY_PREEMPTION,
@@ -33,7 +34,7 @@ from gputwin.simulation.engine.lives import (
     progress,
     seconds_left,
 )
-from gputwin.simulation.engine.queue import insert, push, remove, take_out
+from gputwin.simulation.engine.queue import WAITING, insert, push, remove, take_out
 from gputwin.simulation.engine.running import discharge, enlist, release, take_up
 from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.waiting import end_waiting
@@ -64,7 +65,12 @@ def enqueue(world: World, j: int, now: float, key: float) -> None:
     """Let job j wait from now on."""
     s = wide(world.queue.jobs[j].shape)
     q = queue_of(world, s)
-    if world.options[BACKFILL] != STRICT and world.queue.shapes[q].waiting == 0:
+    if world.queue.counts[WAITING] == 0:
+        # Nobody waited whom the changes up to now could have helped.
+        world.ledger.state[PASSED] = world.index.log_end[LOG_END]
+    if world.options[BACKFILL] != STRICT and world.queue.shapes[q].waiting > 0:
+        note_arrival(world.ledger, world.queue.shapes, s)
+    elif world.options[BACKFILL] != STRICT:
         begin_waiting(world.ledger, world.queue.shapes, s)
         if world.options[ATTRIBUTE] != 0:
             # Its clocks stood still while nobody waited.

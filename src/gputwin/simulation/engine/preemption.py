@@ -15,17 +15,19 @@ from gputwin.simulation.engine.changes import wait_again
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.elasticity import shrink_for
 from gputwin.simulation.engine.index import FULL, room_on, touch
-from gputwin.simulation.engine.ledger import NEW, NEW_SHAPES, NOBODY, OPEN_SHAPES
+from gputwin.simulation.engine.ledger import NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting, stop
 from gputwin.simulation.engine.lives import BY_PREEMPTION, FOR, RUNNING_ROOT, seconds_left
 from gputwin.simulation.engine.place import all_fit, fits, place
 from gputwin.simulation.engine.queue import LISTED, before, first, last, previous
+from gputwin.simulation.engine.shape_tree import ANYTHING
+from gputwin.simulation.engine.startable import lacking
 from gputwin.simulation.engine.state import UP, change, wide
-from gputwin.simulation.engine.waiting import count_changes, end_pass, hopeless, look_for_room, reason
-from gputwin.simulation.engine.world import ATTRIBUTE, ELASTIC, World
+from gputwin.simulation.engine.waiting import end_pass, reason
+from gputwin.simulation.engine.world import ATTRIBUTE, ELASTIC, PASSES, World
 
-_OUT, _IN, _FAILED = 0, 1, 2
-"""What a shape's `reach` says: not among the candidates of the present pass, among them, or it could not start."""
+_OUT, _IN = 0, 1
+"""What a shape's `reach` says: whether it is among the candidates of the present pass."""
 
 
 def strict_preemptive_pass(
@@ -50,7 +52,6 @@ def greedy_preemptive_pass(
     world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
 ) -> None:
     """Start every job that fits or can make room, in order; others are passed over."""
-    look_for_room(world)
     count = _candidates(world, now, claim)
     candidates, shapes, jobs = world.queue.candidates, world.queue.shapes, world.queue.jobs
     while count > 0:
@@ -60,19 +61,20 @@ def greedy_preemptive_pass(
             if before(jobs, other, j):
                 at, j = k, other
         s = wide(candidates[at])
-        placed = not hopeless(world, s) and place(world, j, score, devices)
+        placed = lacking(world, s) == ANYTHING and place(world, j, score, devices)
         if not placed and make_room(world, j, now, order, promotion, claim, score, devices):
             placed = place(world, j, score, devices)
             count = _add_candidates(world, count)
         if placed:
             start_waiting(world, j, now)
-            count_changes(world)
             if shapes[s].waiting > 0:
                 continue
         # What does not fit now will not fit later in this pass either: it may claim whatever a later job may.
         count -= 1
         candidates[at] = candidates[count]
-        shapes[s].reach = _OUT if placed else _FAILED
+        shapes[s].reach = _OUT
+        if not placed:
+            shapes[s].tried = world.options[PASSES]
     end_pass(world, NOBODY, now)
 
 
@@ -89,12 +91,12 @@ def _claim(world: World, j: int, now: float, claim: Any) -> float:
 def _candidates(world: World, now: float, claim: Any) -> int:
     """Collect the shapes that have room or may claim some; return their number."""
     queue, count = world.queue, 0
+    world.options[PASSES] += 1
     worst = last(queue.jobs, world.lives.counts[RUNNING_ROOT])
     for k in range(queue.counts[LISTED]):
         s = wide(queue.listed[k])
         shape = queue.shapes[s]
-        # Joined at this instant, or has room.
-        may = shape.open_at >= 0 or shape.joined == NEW or world.options[ELASTIC] != 0
+        may = world.options[ELASTIC] != 0 or lacking(world, s) == ANYTHING
         if not may and worst >= 0:
             may = _claim(world, first(queue, s), now, claim) < queue.jobs[worst].key
         shape.reach = _IN if may else _OUT
@@ -106,15 +108,17 @@ def _candidates(world: World, now: float, claim: Any) -> int:
 
 @compiled
 def _add_candidates(world: World, count: int) -> int:
-    """Add the shapes of those who had to yield, and those that have room now though they had none; return the number."""
-    queue, ledger = world.queue, world.ledger
-    look_for_room(world)
-    for k in range(ledger.state[OPEN_SHAPES] + ledger.state[NEW_SHAPES]):
-        opened = k < ledger.state[OPEN_SHAPES]
-        s = wide(ledger.lists[OPEN_SHAPES, k] if opened else ledger.lists[NEW_SHAPES, k - ledger.state[OPEN_SHAPES]])
-        if queue.shapes[s].reach == _OUT and queue.shapes[s].waiting > 0:
+    """Add the shapes that have room now though they had none, and those of whoever had to yield; return the number."""
+    queue, victims = world.queue, world.lives.victims
+    for k in range(victims[0] + queue.counts[LISTED]):
+        yielded = k < victims[0]
+        s = wide(queue.jobs[victims[k + 1]].shape if yielded else queue.listed[k - victims[0]])
+        shape = queue.shapes[s]
+        if shape.reach == _IN or shape.tried == world.options[PASSES] or shape.waiting == 0:
+            continue
+        if yielded or lacking(world, s) == ANYTHING:
             queue.candidates[count] = s
-            queue.shapes[s].reach = _IN
+            shape.reach = _IN
             count += 1
     return count
 
@@ -154,7 +158,6 @@ def make_room(
     if world.options[ELASTIC] != 0:
         world.lives.victims[0] = 0
         if shrink_for(world, j, now, score, devices):
-            count_changes(world)
             return True
     jobs, victims, root = world.queue.jobs, world.lives.victims, world.lives.counts[RUNNING_ROOT]
     limit = _claim(world, j, now, claim)
@@ -200,5 +203,4 @@ def make_room(
         v = wide(victims[k])
         stop(world, v, now, wide(BY_PREEMPTION))
         wait_again(world, v, now, order, promotion)
-    count_changes(world)
     return True

@@ -76,6 +76,10 @@ REQUEST = np.dtype(
         ("seen", np.int64),  # end of the log up to which its scores are right; -1: they are not kept
         ("used", np.int64),  # end of the log when it was last asked for
         ("fitting", np.int64),  # nodes that fit it, when last counted
+        ("best", np.int64),  # the node last found best
+        ("top", np.float64),  # its score then
+        ("room", np.int64),  # at most so many instances fit on all nodes together
+        ("counted_at", np.int64),  # end of the log when that was counted; -1: not known
     ],
     align=True,
 )
@@ -125,6 +129,9 @@ SHAPE = np.dtype(
         ("joined", np.int32),  # NEW: began to wait at this instant, before the pass; KNOWN: the ledger knows it; else 0
         ("open_at", np.int32),  # in the ledger's list of those with room; -1: it waits for room, or nobody waits
         ("first", np.int32),  # the waiting job that goes first; -1: none
+        ("watched", np.int32),  # the group whose lack of room keeps it from starting; -1: not known
+        ("arrived", np.int32),  # 1: a job came since the last pass, and others of the shape waited already
+        ("tried", np.int64),  # the last pass that looked at it
         ("checked", np.int64),
         ("since", np.float64),
     ],

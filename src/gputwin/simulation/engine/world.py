@@ -68,16 +68,21 @@ class World(NamedTuple):
     NEIGHBOURS,
     ELASTIC,
     CORRECTS,
+    TOTALS,
+    PASSES,
+    HELD_BACK,
     OPTIONS,
-) = range(17)
+) = range(20)
 """Positions in World.options.
 
 Rules of the run: BACKFILL who may overtake, GANG how gangs are spread, TRACK who runs where is kept, ATTRIBUTE waits are
 charged to causes, DRAWS scores are random draws, CHANGES jobs may be stopped, slowed or resized (their lives are kept),
 PREEMPTS waiting jobs may make room, RANKED running jobs are kept in order of rank, NEIGHBOURS rates depend on who runs
-beside a job, ELASTIC running jobs may be shrunk, CORRECTS who outlives its prediction is believed to run as long again.
+beside a job, ELASTIC running jobs may be shrunk, CORRECTS who outlives its prediction is believed to run as long again,
+TOTALS the room of every waiting shape is counted.
 State: RUNNING_COUNT jobs that run, RESERVED_JOB who holds the reservation (-1: nobody), RESERVED_COUNT its instances,
-STARVING waiting jobs that have reached the longest wait, LOOK_ONLY the pass only updates causes."""
+STARVING waiting jobs that have reached the longest wait, LOOK_ONLY the pass only updates causes, PASSES how many passes
+there were, HELD_BACK the last one held back shapes that had room."""
 ARRIVAL, BUDGET, LOOP = range(3)
 """Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
