@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
@@ -108,6 +109,14 @@ PLACEMENTS: Registry[Placement] = Registry("placement", "gputwin.simulation.plac
 BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfill", closed=True)
 PREEMPTIONS: Registry[Preemption] = Registry("preemption", "gputwin.simulation.preemption")
 SPEEDS: Registry[Speed] = Registry("speed", "gputwin.simulation.speed")
+KINDS: dict[str, Registry[Any]] = {
+    "order": ORDERINGS,
+    "backfill": BACKFILLS,
+    "placement": PLACEMENTS,
+    "preemption": PREEMPTIONS,
+    "speed": SPEEDS,
+}
+"""Every question a policy answers, and the policies that do."""
 
 
 def ordering(
