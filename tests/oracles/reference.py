@@ -170,8 +170,6 @@ def _shares(machine: Machine, ask: Ask, d: int) -> int:
 ORDERS: dict[str, Callable[[Job], float]] = {
     "fifo": lambda job: job.submit,
     "sjf": lambda job: job.predicted,
-    "srtf": lambda job: job.predicted,  # nobody has run yet who waits
-    "las": lambda job: 0.0,
     "gpu-time": lambda job: job.predicted * max(sum(a.gpus * a.milli * k for a, k in job.groups if a.gpus), 1) / 1000.0,
     "priority": lambda job: 0.001 * job.submit - job.priority,
 }

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -25,13 +25,12 @@ from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
     DEVICE,
-    FIRST_PARAMETER,
     LINK,
     NODE,
-    PLACEMENT_PARAMETER,
     PLENTY,
     SLOT,
     WHOLE,
+    Floats,
     Ints,
     Knobs,
     Machines,
@@ -110,11 +109,15 @@ def run(
 ) -> Run:
     """Return the outcome of the workload on the cluster under the scheduler's rules."""
     scheduler = scheduler or Scheduler()
+    if bin_seconds is not None and not (math.isfinite(bin_seconds) and bin_seconds > 0):
+        raise UserError(f"the series' resolution is {bin_seconds:g} s; give more than 0, as in 5m")
     order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
     backfill = BACKFILLS.get(scheduler.backfill)
     machines = make_machines(cluster, workload)
     knobs = Knobs(
-        numbers=_numbers(machines, order, placement, scheduler),
+        numbers=_largest_node(machines),
+        order=_values(order, scheduler.order_parameters),
+        placement=_values(placement, scheduler.placement_parameters),
         typical=typical_jobs(workload) if typical is None else typical,
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
     )
@@ -122,31 +125,26 @@ def run(
     options[BACKFILL] = backfill.mode
     options[GANG] = _GANGS[placement.gang]
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
-    if max_wait < 0:
-        raise UserError(f"max_wait is {max_wait:g} s; give 0 or more")
     options[TRACK] = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
     options[ATTRIBUTE] = attribute
     options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
-    submit = workload.jobs["submit"]
-    width = bin_seconds or max(float(submit[-1] - submit[0]) / DEFAULT_BINS, 1.0)
+    begin, until = workload.span
+    width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
     world = _make_world(workload, machines, knobs, options, width, placement, max_wait)
     last = run_world(world, order.key, placement.score, placement.devices or fullest)
     return Run(world, workload, cluster, scheduler, seed, last, width)
 
 
-def _numbers(machines: Machines, order: Ordering, placement: Placement, scheduler: Scheduler) -> np.ndarray[Any, Any]:
-    """Return what Knobs.numbers holds: the largest node, then each policy's parameters in their own place."""
-    numbers = np.zeros(PLACEMENT_PARAMETER + 4)
+def _largest_node(machines: Machines) -> Floats:
+    """Return CPU and GPU (milli) of the largest node."""
     nodes = machines.nodes
-    numbers[:FIRST_PARAMETER] = max(nodes["cpu"].max(), 1), max(nodes["gpu_count"].max() * WHOLE, 1)
-    for first, policy, given in (
-        (FIRST_PARAMETER, order, scheduler.order_parameters),
-        (PLACEMENT_PARAMETER, placement, scheduler.placement_parameters),
-    ):
-        values = list(settle(policy, given).values())
-        numbers[first : first + len(values)] = values
-    return numbers
+    return np.array([max(nodes["cpu"].max(), 1), max(nodes["gpu_count"].max() * WHOLE, 1)], np.float64)
+
+
+def _values(policy: Ordering | Placement, given: Mapping[str, float]) -> Floats:
+    """Return the values of a policy's parameters in the sequence it declares them."""
+    return np.array(list(settle(policy, given).values()), np.float64)
 
 
 def make_machines(cluster: Cluster, workload: Workload) -> Machines:
@@ -216,8 +214,8 @@ def _make_world(
         requests["slot"] = NO_SLOT
     elif placement.first:
         requests["slot"] = FIRST_FITS
-    begin = float(jobs["submit"][0])
-    bins = int(min(np.ceil((jobs["submit"][-1] - begin) / width) + 1, MOST_BINS))
+    begin, until = workload.span
+    bins = int(min(max(np.ceil((until - begin) / width * (1 - 1e-12)), 1), MOST_BINS))
     slots = np.zeros(workload.slots, SLOT)
     gang = int(shapes["instances"].max()) if tracked else 1
     roles = int(shapes["groups"].max())
