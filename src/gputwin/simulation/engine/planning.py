@@ -9,11 +9,11 @@ import numpy as np
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.earliest import earliest, room_from
 from gputwin.simulation.engine.events import next_time, pop, schedule
-from gputwin.simulation.engine.fit import device_fits
-from gputwin.simulation.engine.index import FIRST_FITS, FULL, next_fit, room_on, touch
-from gputwin.simulation.engine.place import fits_now, place
-from gputwin.simulation.engine.state import WHOLE, change, wide
-from gputwin.simulation.engine.timeline import chain, enter, finish, leave
+from gputwin.simulation.engine.index import FIRST_FITS, FULL, next_fit, room_on
+from gputwin.simulation.engine.place import fits_now
+from gputwin.simulation.engine.state import WHOLE, wide
+from gputwin.simulation.engine.timeline import chain, enter, leave
+from gputwin.simulation.engine.trial import attempt, in_the_way
 from gputwin.simulation.engine.world import World
 
 
@@ -34,11 +34,11 @@ def _plan_one(world: World, j: int, now: float, score: Any, devices: Any) -> Non
     job.planned, top = np.inf, -np.inf
     # Now, if at all, it fits where it would without plans.
     n = next_fit(world.index, machines, requests, r, wide(0), FULL)
-    if n >= 0 and requests[r].slot != FIRST_FITS and _attempt(world, j, now, now, score, devices):
+    if n >= 0 and requests[r].slot != FIRST_FITS and attempt(world, j, now, now, score, devices):
         job.planned = now
         return
     while n >= 0 and requests[r].slot == FIRST_FITS:
-        top = _consider(world, j, r, n, now, not _in_the_way(world, j, n, now), top, score, devices)
+        top = _consider(world, j, r, n, now, not in_the_way(world, j, n, now), top, score, devices)
         if job.planned == now:
             return
         n = next_fit(world.index, machines, requests, r, n + 1, FULL) if n + 1 < count else wide(-1)
@@ -46,15 +46,6 @@ def _plan_one(world: World, j: int, now: float, score: Any, devices: Any) -> Non
         time = earliest(world, j, r, n, now, job.planned)
         if time < np.inf:
             top = _consider(world, j, r, n, time, False, top, score, devices)
-
-
-@inlined
-def _in_the_way(world: World, j: int, n: int, now: float) -> bool:
-    """Return whether a plan on node n begins while job j would run if it started now; the list is in order of start."""
-    i = wide(world.machines.nodes[n].first_planned)
-    if i < 0:
-        return False
-    return world.queue.jobs[world.links[i].job].planned < finish(now, world.queue.jobs[j].predicted)
 
 
 @compiled
@@ -91,7 +82,7 @@ def _plan_gang(world: World, j: int, now: float, score: Any, devices: Any) -> No
     """
     job, heap, plans = world.queue.jobs[j], world.endings, world.plans
     count, s = world.machines.nodes.size, wide(job.shape)
-    if fits_now(world, s) and _attempt(world, j, now, now, score, devices):
+    if fits_now(world, s) and attempt(world, j, now, now, score, devices):
         job.planned = now
         return
     job.planned = np.inf
@@ -108,7 +99,7 @@ def _plan_gang(world: World, j: int, now: float, score: Any, devices: Any) -> No
             for n in range(count):
                 if plans.unsure[n] != 0:
                     _make_sure(world, j, n, time)
-            if _has_room(world, s) and _attempt(world, j, now, time, score, devices):
+            if _has_room(world, s) and attempt(world, j, now, time, score, devices):
                 job.planned = time
                 return
 
@@ -180,78 +171,3 @@ def _make_sure(world: World, j: int, n: int, time: float) -> None:
             room = min(room_from(world, j, wide(group.request), n, time), wide(group.size))
             plans.rooms[g, total] += room - plans.rooms[g, n]
             plans.rooms[g, n] = room
-
-
-@compiled
-def _attempt(world: World, j: int, now: float, time: float, score: Any, devices: Any) -> bool:
-    """Place job j as if it were `time`, and take it back again; its slots keep nodes and devices."""
-    machines, requests, job, entered = world.machines, world.requests, world.queue.jobs[j], world.plans.entered
-    shape = world.queue.shapes[job.shape]
-    for n in range(machines.nodes.size):
-        entered[n] = 0
-        # Now, only plans are in the way; later, what has no room now may have some.
-        later = False
-        if time > now:
-            for g in range(wide(shape.groups)):
-                later = later or world.plans.rooms[g, n] > 0
-        elif not _in_the_way(world, j, n, now):
-            continue
-        if later or _room_for_any(world, j, n):
-            enter(world, j, n, time)
-            entered[n] = 1
-            touch(world.index, machines, n, True)
-    placed = fits_now(world, wide(job.shape)) and place(world, j, score, devices)
-    if placed:
-        for i in range(job.first_slot, job.first_slot + shape.instances):
-            slot = world.slots[i]
-            change(machines, requests, wide(slot.request), wide(slot.node), slot.devices, -1)
-            if entered[slot.node] == 0:
-                touch(world.index, machines, wide(slot.node), True)
-    for n in range(machines.nodes.size):
-        if entered[n] != 0:
-            leave(world, j, n, time)
-            touch(world.index, machines, n, True)
-    return placed
-
-
-@compiled
-def _room_for_any(world: World, j: int, n: int) -> bool:
-    """Return whether node n has room for an instance of any role of job j."""
-    shape = world.queue.shapes[world.queue.jobs[j].shape]
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        r = wide(world.groups[g].request)
-        if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) > 0:
-            return True
-    return False
-
-
-@compiled
-def still_holds(world: World, j: int) -> bool:
-    """Return whether the instances of job j fit where and when they are planned; its own plan is put aside."""
-    machines, requests, job, entered = world.machines, world.requests, world.queue.jobs[j], world.plans.entered
-    begin, end, holds = job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances, True
-    taken = begin
-    for i in range(begin, end):
-        entered[world.slots[i].node] = 0
-    while taken < end and holds:
-        slot = world.slots[taken]
-        n, r = wide(slot.node), wide(slot.request)
-        if entered[n] == 0:
-            enter(world, j, n, job.planned)
-            entered[n] = 1
-        holds = room_on(machines, requests, world.index.allowed, r, n, FULL) > 0
-        for d in range(machines.nodes[n].gpu_count):
-            if slot.devices >> d & 1:
-                holds = holds and device_fits(machines, requests, r, n, d)
-        if holds:
-            change(machines, requests, r, n, slot.devices, 1)
-            taken += 1
-    for i in range(begin, taken):
-        slot = world.slots[i]
-        change(machines, requests, wide(slot.request), wide(slot.node), slot.devices, -1)
-    for i in range(begin, end):
-        n = wide(world.slots[i].node)
-        if entered[n] != 0:
-            leave(world, j, n, job.planned)
-            entered[n] = 0
-    return holds

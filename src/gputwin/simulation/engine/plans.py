@@ -32,7 +32,7 @@ class Plans(NamedTuple):
     rooms: Ints  # [role, n]: scratch, instances that fit; the last column: on all nodes together
     cursor: SmallInts  # [n]: scratch, the moment at which to look at a node again
     unsure: SmallInts  # [n]: scratch, whether `rooms` is the room at one moment only
-    entered: SmallInts  # [n]: scratch, whether the node is shown as it will be
+    entered: SmallInts  # [n]: scratch, whether the node is shown as it will be (see `trial.py`)
     starts: Events  # planned starts; an entry counts only if its job still waits and is planned for that time
     order: Events  # scratch: jobs to look at, in order
     waiting: SmallInts  # jobs that wait, in no order; a waiting job's `running_at` is its place here
