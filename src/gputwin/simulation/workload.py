@@ -77,11 +77,18 @@ class Workload:
         submit = self.jobs["submit"]
         return (float(submit[0]), float(submit[-1])) if self.window is None else self.window
 
+    @property
+    def was_running(self) -> Flags:
+        """Return which jobs ran when the record began; they come first."""
+        flags = np.zeros(self.size, np.bool_)
+        if self.older is not None:
+            count = min(self.size, self.older.size)
+            flags[:count] = self.older[:count]
+        return flags
+
     def waits_not(self, start: NDArray[np.float64]) -> Flags:
         """Return which jobs have no wait to speak of: they ran when the record began and hold their place from then on."""
-        if self.older is None:
-            return np.zeros(self.size, np.bool_)
-        return np.asarray(self.older[: self.size] & (start <= self.jobs["submit"]))
+        return np.asarray(self.was_running & (start <= self.jobs["submit"]))
 
 
 def workload_of(
