@@ -15,9 +15,12 @@ from gputwin.cli import (
     demo,
     describe,
     explain,
+    fit,
     forecast,
     generate,
     ingest,
+    mig,
+    place,
     plan,
     policies,
     predict,
@@ -27,6 +30,7 @@ from gputwin.cli import (
     reproduce,
     simulate,
     traces,
+    tune,
 )
 from gputwin.core.errors import UserError, shorten
 
@@ -56,6 +60,10 @@ for verb in (
     forecast,
     queueing,
     plan,
+    place,
+    fit,
+    mig,
+    tune,
     report,
     demo,
     bench,

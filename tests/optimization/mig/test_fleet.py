@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations_with_replacement, product
+from itertools import combinations_with_replacement, pairwise, product
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +104,7 @@ def test_what_it_writes_it_reads_and_mig_parted_rules_are_understood(tmp_path: P
     with pytest.raises(InputError, match="do not fit on one A100-40GB"):
         read_parted(path, A100, 3)
     path.write_text(balanced + "    mig-devices: {'9g.40gb': 2}\n")
-    with pytest.raises(InputError, match="no profile '9g.40gb'"):
+    with pytest.raises(InputError, match="no profile"):
         read_parted(path, A100, 3)
 
 
@@ -137,8 +137,7 @@ def _value(states: tuple, path: tuple, demands: list, cost: int) -> int:
     for chosen, demand in zip(path, demands, strict=True):
         have = Counter(n for i in chosen for n, _ in states[i])
         total += sum(A30.profile(n).compute_slices * min(c, have[n]) for n, c in demand.items())
-    for before, after in zip(path, path[1:], strict=False):
-        one, two = before, after
+    for one, two in pairwise(path):
         distance = [[len(set(states[a]) ^ set(states[b])) for b in two] for a in one]
         total -= cost * min(distance[0][0] + distance[1][1], distance[0][1] + distance[1][0])
     return total

@@ -36,8 +36,7 @@ def test_every_maximal_layout_is_found_and_no_other(tables: dict, which: str) ->
         names = tuple(
             p.name
             for p in gpu.profiles
-            if not p.name.endswith("+me")
-            and (which.startswith("all") or (p.compute_slices, p.memory_slices) != (1, 2))
+            if not p.name.endswith("+me") and (which.startswith("all") or (p.compute_slices, p.memory_slices) != (1, 2))
         )
         found = maximal_layouts(gpu, names)
         published = {frozenset((p, s) for p, s in layout) for layout in facts[f"maximal_layouts_{which}"]}

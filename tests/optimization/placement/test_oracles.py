@@ -45,9 +45,7 @@ def vector_problem(case: dict[str, Any]) -> Problem:
     kinds = case.get("bin_types") or [
         {"capacity": case["capacity"], "cost": case.get("cost_per_bin", 1), "supply": case.get("max_bins")}
     ]
-    types = tuple(
-        NodeType(f"type {i}", tuple(k["capacity"]), k["cost"], k.get("supply")) for i, k in enumerate(kinds)
-    )
+    types = tuple(NodeType(f"type {i}", tuple(k["capacity"]), k["cost"], k.get("supply")) for i, k in enumerate(kinds))
     groups: list[InstanceGroup] = []
     for i, item in enumerate(case["items"]):
         ways = tuple(map(tuple, item.get("choices") or [item["size"]]))

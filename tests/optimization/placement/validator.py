@@ -66,9 +66,7 @@ def violations(problem: Problem, packing: Packing) -> list[str]:
 def devices_suffice(problem: Problem, node_type: int, pattern: tuple[tuple[int, int], ...]) -> bool:
     """Return whether the instances fit on single devices, by trying every assignment (tiny cases only)."""
     rows = [(g, k) for g, group in enumerate(problem.groups) for k in range(len(group.requests))]
-    wanted = [
-        problem.groups[rows[c][0]] for c, n in pattern for _ in range(n) if problem.groups[rows[c][0]].gpus
-    ]
+    wanted = [problem.groups[rows[c][0]] for c, n in pattern for _ in range(n) if problem.groups[rows[c][0]].gpus]
     gpus = problem.types[node_type].gpus
     states = {(WHOLE,) * gpus}
     for group in sorted(wanted, key=lambda g: -g.gpu_milli):

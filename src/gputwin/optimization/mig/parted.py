@@ -6,7 +6,6 @@ numbers), `mig-enabled` and `mig-devices` (profile: instances).
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -56,7 +55,10 @@ def _devices(rule: Mapping[str, Any], gpus: int, path: Path, where: str) -> Sequ
         return range(gpus)
     if not isinstance(devices, list) or not all(isinstance(d, int) and 0 <= d < gpus for d in devices):
         raise InputError(
-            f"devices must be 'all' or numbers from 0 to {gpus - 1}", file=path, field=f"{where}.devices", remedy=_REMEDY
+            f"devices must be 'all' or numbers from 0 to {gpus - 1}",
+            file=path,
+            field=f"{where}.devices",
+            remedy=_REMEDY,
         )
     return devices
 
@@ -94,7 +96,7 @@ def parted_text(after: Sequence[Layout], name: str = "gputwin") -> str:
         {
             "devices": numbers,
             "mig-enabled": bool(mix),
-            "mig-devices": {profile: n for profile, n in Counter(dict(mix)).items()},
+            "mig-devices": dict(mix),
         }
         for mix, numbers in sorted(devices.items(), key=lambda item: item[1][0])
     ]

@@ -17,12 +17,13 @@ from time import process_time
 import numpy as np
 
 from gputwin.optimization.placement.heuristics import Floats, decreasing, weights_of
-from gputwin.optimization.placement.master import Column, Duals, Master, Relaxed, per_rack
+from gputwin.optimization.placement.master import Column, Duals, Master
 from gputwin.optimization.placement.pricing import Knapsack, Priced, greedy
 from gputwin.optimization.placement.problem import Ints, Packing, Problem, packing_of
 
 _PRECISION = 10**8
 _MOST_ROUNDS = 5000
+_EVERYTHING = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,8 @@ class Proof:
 
     def least_worth(self, node_type: int, objective: int) -> int:
         """Return the least worth of a pattern of the type in any packing with at most this objective."""
+        if not self.shrink:
+            return -_EVERYTHING
         slack = objective * self.scale - self.bound * self.scale
         return math.ceil((self.node_prices[node_type] - slack) / self.shrink)
 
@@ -60,16 +63,23 @@ class Generated:
 
 
 def generate(
-    problem: Problem, columns: Iterable[Column] = (), *, deadline: float = math.inf, exact: bool = True, seed: int = 0, surplus: Floats | None = None
+    problem: Problem,
+    columns: Iterable[Column] = (),
+    *,
+    deadline: float = math.inf,
+    exact: bool = True,
+    seed: int = 0,
+    surplus: Floats | None = None,
 ) -> Generated:
     """Return the linear relaxation over all patterns, as far as it gets until `deadline` (process CPU seconds).
 
     With `exact` off only greedy pricing is used: quick, without a bound.
     """
-    master = Master(problem, surplus)
+    master = Master(problem)
     master.add(columns)
     knapsacks = [Knapsack(problem, t, seed) for t in range(len(problem.types))]
-    scale = max(_PRECISION // max((t.cost for t in problem.types), default=1), 1)
+    dearest = max([1, *(t.cost for t in problem.types)])
+    scale = max(_PRECISION // dearest, 1)
     best = Proof(Fraction(0))
     rng = np.random.default_rng(seed)
     weights = _weightings(problem, rng)
@@ -93,7 +103,6 @@ def generate(
                 if p.value > above:
                     improving += [(t, pattern) for pattern in (p.pattern, *knapsacks[t].more(worth[t], p, above))]
             reached = not relaxed.is_short and round_up(problem, best.bound) >= round_up(problem, relaxed.value - 1e-6)
-            reached = reached and surplus is None
             if (reached and not master.exchanges) or not master.add(improving):
                 if not master.exchanges:
                     complete = True
@@ -274,6 +283,3 @@ def _rank(problem: Problem, packing: Packing) -> tuple[bool, int]:
 def _better(problem: Problem, one: Packing | None, other: Packing | None) -> Packing | None:
     found = [p for p in (one, other) if p is not None and p.is_complete(problem)]
     return min(found, key=lambda p: p.objective(problem), default=None)
-
-
-__all__ = ["Generated", "Relaxed", "dive", "generate", "per_rack", "residual", "round_up"]

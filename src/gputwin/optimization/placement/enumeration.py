@@ -17,7 +17,9 @@ from gputwin.optimization.placement.rules import fits
 _MOST_CELLS = 4_000_000
 
 
-def columns_within(problem: Problem, proof: Proof, objective: int, most: int, steps: int = 150_000) -> list[Column] | None:
+def columns_within(
+    problem: Problem, proof: Proof, objective: int, most: int, steps: int = 150_000
+) -> list[Column] | None:
     """Return all columns that a packing of at most this objective can use; None where there are more than `most`."""
     if not proof.worth:
         return None
@@ -103,9 +105,9 @@ class _Search:
             fresh = [f - s * n for f, s in zip(free, size, strict=True)] if n else free
             if n:
                 held.append((at, n))
-            if not n or self.plain or fits(self.problem, self.node_type, self._pattern(held)):
-                if not self._go(at + 1, fresh, worth + self.worth[at] * n, held):
-                    return False
+            is_fine = not n or self.plain or fits(self.problem, self.node_type, self._pattern(held))
+            if is_fine and not self._go(at + 1, fresh, worth + self.worth[at] * n, held):
+                return False
             if n:
                 held.pop()
         return True

@@ -66,9 +66,7 @@ def solve_exactly(
     bound = max(math.ceil(solver.best_objective_bound - 1e-6), 0)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return None, bound, False
-    chosen = [
-        (t, tuple((c, n) for c, v in sorted(held.items()) if (n := solver.value(v)))) for t, held, _ in nodes
-    ]
+    chosen = [(t, tuple((c, n) for c, v in sorted(held.items()) if (n := solver.value(v)))) for t, held, _ in nodes]
     return packing_of(problem, chosen), bound, False
 
 

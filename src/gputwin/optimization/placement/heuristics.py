@@ -148,7 +148,9 @@ def fill(problem: Problem, nodes: Nodes, counts: Ints, rule: str = "best-fit") -
     """Return the nodes after as many of these instances as fit were placed, new nodes opened where needed."""
     weights, relative = weights_of(problem), _relative(problem)
     mean = np.maximum(problem.capacities.max(axis=0), 1).astype(float)
-    largest = [max((float(relative[c] @ weights) for c in _choices(problem, g)), default=0.0) for g in range(len(counts))]
+    largest = [
+        max((float(relative[c] @ weights) for c in _choices(problem, g)), default=0.0) for g in range(len(counts))
+    ]
     for g in sorted(range(len(counts)), key=lambda g: (-largest[g], g)):
         for _ in range(int(counts[g])):
             placed = _into_open(problem, nodes, g, SCORES[rule], weights, mean) or _into_new(problem, nodes, g, weights)

@@ -92,7 +92,7 @@ def _relaxed(problem: Problem) -> list[str]:
     from gputwin.optimization.placement.solve import place
 
     def is_possible(changed: Problem) -> bool:
-        return place(changed, seconds=_SECONDS).packing is not None
+        return place(changed, seconds=_SECONDS, explain=False).packing is not None
 
     reasons = []
     unlimited = replace(problem, groups=tuple(replace(g, max_per_node=None) for g in problem.groups))
@@ -105,7 +105,7 @@ def _relaxed(problem: Problem) -> list[str]:
         reasons.append("Without the limit per rack everything fits; raise rack_share or add racks.")
     loose = tuple(replace(g, missing_cost=1 if g.missing_cost is None else 0) for g in problem.groups)
     free = tuple(replace(t, cost=0) for t in problem.types)
-    partial = place(replace(problem, groups=loose, types=free), seconds=_SECONDS).packing
+    partial = place(replace(problem, groups=loose, types=free), seconds=_SECONDS, explain=False).packing
     if partial is not None:
         left = [
             f"{m:,} of {g.name}"
@@ -120,7 +120,7 @@ def _relaxed(problem: Problem) -> list[str]:
         g if g.node_types is None else replace(g, node_types=g.node_types | {f"more {n}" for n in g.node_types})
         for g in problem.groups
     )
-    grown = place(replace(problem, groups=widened, types=(*more, *extra)), seconds=_SECONDS).packing
+    grown = place(replace(problem, groups=widened, types=(*more, *extra)), seconds=_SECONDS, explain=False).packing
     if grown is not None:
         added = [f"{n} {name}" for name, n in grown.nodes_by_type(replace(problem, types=(*more, *extra))).items() if n]
         wanted = [a for a in added if " more " in f" {a}"]

@@ -41,12 +41,9 @@ class Relaxed:
 
 
 class Master:
-    """The linear program over the columns known so far; columns are added as they are found.
+    """The linear program over the columns known so far; columns are added as they are found."""
 
-    `surplus` asks for so much more of each group: a little chooses among equally good duals.
-    """
-
-    def __init__(self, problem: Problem, surplus: Floats | None = None) -> None:
+    def __init__(self, problem: Problem) -> None:
         from ortools.linear_solver import pywraplp
 
         self.problem = problem
@@ -56,8 +53,7 @@ class Master:
         self.infinity = self.solver.infinity()
         self.variables: list[Any] = []
         self.short_cost = short_cost(problem)
-        wanted = problem.counts if surplus is None else problem.counts + surplus
-        self.rows = [self.solver.Constraint(float(n), self.infinity) for n in wanted]
+        self.rows = [self.solver.Constraint(float(n), self.infinity) for n in problem.counts]
         self.supplies = {
             t: self.solver.Constraint(-self.infinity, float(kind.supply))
             for t, kind in enumerate(problem.types)
@@ -154,9 +150,7 @@ class Whole:
     """Whether no packing of these columns is better; without a packing: whether there is none."""
 
 
-def solve_whole(
-    problem: Problem, columns: Sequence[Column], *, seconds: float, at_most: int | None = None
-) -> Whole:
+def solve_whole(problem: Problem, columns: Sequence[Column], *, seconds: float, at_most: int | None = None) -> Whole:
     """Return the best packing of these columns; `at_most` asks only for ones with an objective up to that."""
     from ortools.linear_solver import pywraplp
 

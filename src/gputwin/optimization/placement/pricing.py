@@ -22,6 +22,8 @@ from gputwin.optimization.placement.rules import fits
 
 _MOST_CELLS = 30_000_000
 _MOST_PATTERNS = 20
+_WIDE = 20_000
+"""Capacity from which a table is dear, so that fewer patterns are made of one set of worths."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +107,8 @@ class Knapsack:
         if not self.by_table:
             return found
         left, pattern = self.problem.counts.copy(), first.pattern
-        for _ in range(_MOST_PATTERNS if self.problem.capacities[self.node_type, 0] < 20_000 else _MOST_PATTERNS // 3):
+        capacity = int(self.problem.capacities[self.node_type, 0])
+        for _ in range(_MOST_PATTERNS if capacity < _WIDE else _MOST_PATTERNS // 3):
             for c, n in pattern:
                 left[c] -= n
             most = np.minimum(self.problem.most[self.node_type], np.maximum(left, 0))
@@ -139,7 +142,7 @@ class Knapsack:
         solver.parameters.random_seed = self.seed
         solver.parameters.max_time_in_seconds = max(seconds, 0.05)
         status = solver.solve(self.model)
-        upper = int(math.floor(solver.best_objective_bound + 1e-6)) if status != cp_model.UNKNOWN else _most(self, worth)
+        upper = math.floor(solver.best_objective_bound + 1e-6) if status != cp_model.UNKNOWN else _most(self, worth)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Priced((), 0, upper)
         pattern = tuple((c, n) for c, v in sorted(self.variables.items()) if (n := solver.value(v)))

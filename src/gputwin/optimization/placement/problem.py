@@ -78,7 +78,9 @@ class Problem:
         wide = len(self.resources)
         for group in self.groups:
             if not group.requests or any(len(r) != wide or min(r, default=0) < 0 for r in group.requests):
-                raise UserError(f"'{group.name}' must ask for {wide} amounts of zero or more: {', '.join(self.resources)}")
+                raise UserError(
+                    f"'{group.name}' must ask for {wide} amounts of zero or more: {', '.join(self.resources)}"
+                )
             if group.count < 0:
                 raise UserError(f"'{group.name}' has {group.count} instances; give 0 or more")
         for kind in self.types:

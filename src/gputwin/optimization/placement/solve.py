@@ -26,6 +26,8 @@ _SMALL = 60
 """Instances up to which CP-SAT is asked for the optimum itself."""
 _MOST_COLUMNS = 60_000
 _INTEGER_SECONDS = 5.0
+_MOST_RAISES = 100
+_ANY_OBJECTIVE = 1 << 60
 _TIGHT = 0.1
 """Distance of the linear bound from the next whole objective, within which patterns are listed before diving."""
 
@@ -38,6 +40,7 @@ class _Search:
         self.packing: Packing | None = None
         self.bound = 0
         self.attempts: list[Attempt] = []
+        self.is_impossible = False
 
     @property
     def is_done(self) -> bool:
@@ -65,12 +68,13 @@ def place(
     seconds: float = DEFAULT_SECONDS,
     warm: Packing | None = None,
     seed: int = 0,
+    explain: bool = True,
     progress: Callable[[str], None] = lambda step: None,
 ) -> PlacementResult:
     """Return the best packing found within so many seconds, a lower bound, and what each method found.
 
     `warm` is a packing to start from, such as the present one. Parts of the problem that share no node type are solved
-    one by one, the time divided by their size.
+    one by one, the time divided by their number. With `explain`, what has no placement is told why.
     """
     if method not in METHODS:
         raise UserError(f"unknown method '{method}'; known: {', '.join(METHODS)}")
@@ -82,12 +86,18 @@ def place(
     for i, (part, groups, types) in enumerate(parts):
         share = (end - process_time()) / (len(parts) - i)
         own = None if warm is None else _part_of(problem, warm, groups, types)
-        results.append(_solve(part, method, share, own, seed, progress))
+        results.append(_solve(part, method, share, own, seed, explain, progress))
     return _joined(problem, parts, results)
 
 
 def _solve(
-    problem: Problem, method: str, seconds: float, warm: Packing | None, seed: int, progress: Callable[[str], None]
+    problem: Problem,
+    method: str,
+    seconds: float,
+    warm: Packing | None,
+    seed: int,
+    explain: bool,
+    progress: Callable[[str], None],
 ) -> PlacementResult:
     began = process_time()
     search = _Search(problem, process_time() + seconds)
@@ -104,6 +114,8 @@ def _solve(
             search.note(f"{rule} decreasing", began, decreasing(problem, rule))
     if method in ("auto", "columns") and not search.is_done:
         _by_columns(search, seed, progress)
+        if search.is_impossible:
+            return PlacementResult(problem, None, 0, tuple(search.attempts), _no_packing(problem, explain))
     small = int(problem.counts.sum()) <= _SMALL
     if not search.is_done and (method == "exact" or (method == "auto" and small)):
         progress("CP-SAT")
@@ -111,14 +123,14 @@ def _solve(
         packing, bound, impossible = solve_exactly(problem, search.left, start=search.packing, seed=seed)
         search.note("CP-SAT", began, packing, bound)
         if impossible:
-            return PlacementResult(problem, None, 0, tuple(search.attempts), _no_packing(problem))
+            return PlacementResult(problem, None, 0, tuple(search.attempts), _no_packing(problem, explain))
     if method in ("auto", "columns", "heuristics") and search.packing is not None and not search.is_done:
         progress("local search")
         began = process_time()
         search.note("local search", began, improve(problem, search.packing, deadline=search.deadline, seed=seed))
     reasons = ()
     if search.packing is None:
-        reasons = _no_packing(problem) if _is_impossible(problem, search.bound) else ()
+        reasons = _no_packing(problem, explain) if _is_impossible(problem, search.bound) else ()
     return PlacementResult(problem, search.packing, search.bound, tuple(search.attempts), reasons)
 
 
@@ -141,7 +153,7 @@ def _by_columns(search: _Search, seed: int, progress: Callable[[str], None]) -> 
         search.note("diving", began, dive(problem, generated, deadline=process_time() + search.left * 0.5, seed=seed))
     if not search.is_done and not is_tight:
         _by_enumeration(search, generated, progress)
-    if not search.is_done:
+    if not search.is_done and not search.is_impossible:
         progress("integer program over the columns")
         began = process_time()
         whole = solve_whole(problem, generated.columns, seconds=min(search.left * 0.5, _INTEGER_SECONDS))
@@ -151,7 +163,11 @@ def _by_columns(search: _Search, seed: int, progress: Callable[[str], None]) -> 
 def _by_enumeration(search: _Search, generated: Generated, progress: Callable[[str], None]) -> None:
     """Raise the bound step by step while no packing of all possible patterns reaches it."""
     problem = search.problem
-    while not search.is_done and search.left > 0.1 and not _is_impossible(problem, search.bound):
+    if search.packing is None:
+        _by_all_patterns(search, generated)
+    for _ in range(_MOST_RAISES):
+        if search.is_done or search.packing is None or search.left < 0.1:
+            return
         progress(f"all patterns for {search.bound:,} {problem.unit}")
         began = process_time()
         packing, is_settled = _reach(search, generated)
@@ -159,6 +175,16 @@ def _by_enumeration(search: _Search, generated: Generated, progress: Callable[[s
         search.note("all patterns", began, packing, raised)
         if raised is None:
             return
+
+
+def _by_all_patterns(search: _Search, generated: Generated) -> None:
+    """Find a first packing from every pattern there is, or that there is none."""
+    began = process_time()
+    columns = columns_within(search.problem, generated.proof, _ANY_OBJECTIVE, _MOST_COLUMNS)
+    if columns is not None:
+        whole = solve_whole(search.problem, columns, seconds=search.left)
+        search.is_impossible = whole.packing is None and whole.is_settled
+        search.note("all patterns", began, whole.packing)
 
 
 def _reach(search: _Search, generated: Generated) -> tuple[Packing | None, bool]:
@@ -185,8 +211,12 @@ def _reach(search: _Search, generated: Generated) -> tuple[Packing | None, bool]
 
 def _core(problem: Problem, generated: Generated) -> Problem:
     """Return the problem without the groups that are worth nothing on any node type."""
-    worth = [max((int(w[problem.group_of == g].max()) for w in generated.proof.worth), default=1) for g in range(len(problem.groups))]
-    return replace(problem, groups=tuple(g if w > 0 else replace(g, count=0) for g, w in zip(problem.groups, worth, strict=True)))
+    groups = []
+    for g, group in enumerate(problem.groups):
+        own = problem.group_of == g
+        is_worth = any(int(w[own].max()) > 0 for w in generated.proof.worth)
+        groups.append(group if is_worth else replace(group, count=0))
+    return replace(problem, groups=tuple(groups))
 
 
 def _with_rest(problem: Problem, packing: Packing) -> Packing:
@@ -212,8 +242,8 @@ def _is_impossible(problem: Problem, bound: int) -> bool:
     return bound > dearest
 
 
-def _no_packing(problem: Problem) -> tuple[str, ...]:
-    return (*explain_infeasible(problem, is_proven=True),)
+def _no_packing(problem: Problem, explain: bool) -> tuple[str, ...]:
+    return explain_infeasible(problem, is_proven=True) if explain else ("There is no placement.",)
 
 
 def independent_parts(problem: Problem) -> list[tuple[Problem, tuple[int, ...], tuple[int, ...]]]:
@@ -229,7 +259,9 @@ def independent_parts(problem: Problem) -> list[tuple[Problem, tuple[int, ...], 
         return t
 
     homes: list[int | None] = []
-    reach = [problem.most[:, problem.group_of == g].any(axis=1).nonzero()[0].tolist() for g in range(len(problem.groups))]
+    reach = [
+        problem.most[:, problem.group_of == g].any(axis=1).nonzero()[0].tolist() for g in range(len(problem.groups))
+    ]
     for types in reach:
         for t in types[1:]:
             owner[root(t)] = root(types[0])
@@ -257,7 +289,9 @@ def _choice_map(problem: Problem, part: Problem, groups: Sequence[int]) -> dict[
 
 
 def _part_of(problem: Problem, packing: Packing, groups: Sequence[int], types: Sequence[int]) -> Packing:
-    part = replace(problem, groups=tuple(problem.groups[g] for g in groups), types=tuple(problem.types[t] for t in types))
+    part = replace(
+        problem, groups=tuple(problem.groups[g] for g in groups), types=tuple(problem.types[t] for t in types)
+    )
     back = {whole: own for own, whole in _choice_map(problem, part, groups).items()}
     number = {t: i for i, t in enumerate(types)}
     uses = tuple(

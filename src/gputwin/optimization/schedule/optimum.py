@@ -57,7 +57,12 @@ class BestSchedule:
 
 
 def best_schedule(
-    jobs: Sequence[SmallJob], node_gpus: Sequence[int], goal: Goal | None = None, *, seconds: float = 10.0, seed: int = 0
+    jobs: Sequence[SmallJob],
+    node_gpus: Sequence[int],
+    goal: Goal | None = None,
+    *,
+    seconds: float = 10.0,
+    seed: int = 0,
 ) -> BestSchedule:
     """Return the schedule with the largest objective found within so many seconds, and an upper bound."""
     from ortools.sat.python import cp_model

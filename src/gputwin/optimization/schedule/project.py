@@ -50,9 +50,7 @@ def least_makespan(project: Project, *, seconds: float = 10.0, seed: int = 0) ->
     model = cp_model.CpModel()
     starts = [model.new_int_var(0, horizon - d, "") for d in project.durations]
     ends: list[Any] = [s + d for s, d in zip(starts, project.durations, strict=True)]
-    spans = [
-        model.new_fixed_size_interval_var(s, d, "") for s, d in zip(starts, project.durations, strict=True)
-    ]
+    spans = [model.new_fixed_size_interval_var(s, d, "") for s, d in zip(starts, project.durations, strict=True)]
     for i, after in enumerate(project.successors):
         for j in after:
             model.add(starts[j] >= ends[i])

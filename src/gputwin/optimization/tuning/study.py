@@ -78,7 +78,9 @@ def read_study(path: Path) -> Study:
     except OSError as error:
         raise InputError(error.strerror or str(error), file=path, remedy="check the path") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
-        raise InputError(f"not YAML ({str(error).splitlines()[0]})", file=path, remedy="see docs/optimization.md") from None
+        raise InputError(
+            f"not YAML ({str(error).splitlines()[0]})", file=path, remedy="see docs/optimization.md"
+        ) from None
     if not isinstance(data, dict) or not isinstance(data.get("trace"), str):
         raise InputError("no study", file=path, field="trace", remedy="it needs a trace; see docs/optimization.md")
     for key in data:
