@@ -86,7 +86,10 @@ def test_racks_hold_at_most_their_share() -> None:
     assert tight.packing is not None
     assert violations(spread, tight.packing) == []
     assert tight.is_optimal
-    assert place(Problem(("r",), groups, types, rack_share=0.34)).packing is not None
+    # A third of four instances is one per rack, and there are three racks.
+    too_tight = place(Problem(("r",), groups, types, rack_share=0.34))
+    assert too_tight.packing is None
+    assert "raise rack_share or add racks" in " ".join(too_tight.infeasible)
 
 
 def test_a_start_is_kept_unless_something_better_is_found() -> None:

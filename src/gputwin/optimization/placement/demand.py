@@ -16,6 +16,7 @@ from gputwin.optimization.placement.problem import InstanceGroup, NodeType, Prob
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.traces.dataset import Trace
 from gputwin.traces.describe import time_bounds
+from gputwin.traces.schema import DEFAULT_ROLE
 
 RESOURCES = ("gpu_milli", "cpu_milli", "memory_mib", "disk_mib", "rdma_percent")
 OBJECTIVES = ("nodes", "cost", "unallocated")
@@ -94,7 +95,7 @@ def groups_of(tasks: pl.DataFrame, *, growth: Mapping[str, float] | float = 1.0)
     kinds = frame.group_by(key).agg(pl.col("instances").sum().alias("count")).sort(key)
     groups = []
     for row in kinds.to_dicts():
-        owner = f"{row['application']} {row['role']}".strip()
+        owner = row["application"] if row["role"] in ("", DEFAULT_ROLE) else f"{row['application']} {row['role']}"
         factor = growth if isinstance(growth, float | int) else growth.get(row["application"], 1.0)
         gpus, milli = row["gpu_count"], row["gpu_milli"]
         request = (gpus * milli, *(row[c] for c in amounts))
@@ -145,9 +146,9 @@ def problem_of(
             limit = most if limit is None else min(limit, most)
         bound.append(replace(group, node_types=types, max_per_node=limit))
     demand = np.array([g.requests[0] for g in groups], float).T @ np.array([g.count for g in groups], float)
-    types = tuple(_type_of(g, objective, demand, is_supply_limited) for g in cluster.groups)
+    kinds = tuple(_type_of(g, objective, demand, is_supply_limited) for g in cluster.groups)
     unit = {"nodes": "nodes", "cost": "micro-units of price per hour", "unallocated": "parts of demand"}[objective]
-    return Problem(RESOURCES, tuple(bound), types, unit=unit)
+    return Problem(RESOURCES, tuple(bound), kinds, unit=unit)
 
 
 def _type_of(group: NodeGroup, objective: str, demand: np.ndarray, is_supply_limited: bool) -> NodeType:

@@ -32,7 +32,7 @@ def _relative(problem: Problem) -> Floats:
     """Return choices × resources: sizes as a share of the mean node that has the resource."""
     there = problem.capacities > 0
     mean = problem.capacities.sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-    return problem.sizes / np.maximum(mean, 1.0)
+    return np.asarray(problem.sizes / np.maximum(mean, 1.0))
 
 
 @dataclass
@@ -129,11 +129,11 @@ def _first(free: Floats, size: Floats) -> Floats:
 
 
 def _best(free: Floats, size: Floats) -> Floats:
-    return -(free - size).sum(axis=1)
+    return np.asarray(-(free - size).sum(axis=1))
 
 
 def _dot(free: Floats, size: Floats) -> Floats:
-    return (free * size).sum(axis=1) / np.maximum((free * free).sum(axis=1), 1e-12)
+    return np.asarray((free * size).sum(axis=1) / np.maximum((free * free).sum(axis=1), 1e-12))
 
 
 SCORES: dict[str, Score] = {"first-fit": _first, "best-fit": _best, "dot-product": _dot}

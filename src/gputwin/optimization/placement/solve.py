@@ -260,12 +260,12 @@ def independent_parts(problem: Problem) -> list[tuple[Problem, tuple[int, ...], 
 
     homes: list[int | None] = []
     reach = [
-        problem.most[:, problem.group_of == g].any(axis=1).nonzero()[0].tolist() for g in range(len(problem.groups))
+        np.flatnonzero(problem.most[:, problem.group_of == g].any(axis=1)).tolist() for g in range(len(problem.groups))
     ]
-    for types in reach:
-        for t in types[1:]:
-            owner[root(t)] = root(types[0])
-        homes.append(types[0] if types else None)
+    for able in reach:
+        for t in able[1:]:
+            owner[root(t)] = root(able[0])
+        homes.append(able[0] if able else None)
     parts: dict[int | None, list[int]] = {}
     for g, home in enumerate(homes):
         parts.setdefault(None if home is None else root(home), []).append(g)

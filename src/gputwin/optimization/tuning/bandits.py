@@ -135,7 +135,7 @@ class Exp3:
     def probabilities(self) -> Floats:
         """Return the chance of each arm."""
         weights = np.exp(self.log_weights - self.log_weights.max())
-        return (1 - self.exploration) * weights / weights.sum() + self.exploration / self.arms
+        return np.asarray((1 - self.exploration) * weights / weights.sum() + self.exploration / self.arms)
 
     def choose(self, rng: np.random.Generator) -> int:
         """Return the arm to pull."""
@@ -203,7 +203,7 @@ def chosen(history: History) -> int:
 
 def regret(order: list[int], expected: Floats) -> Floats:
     """Return the cumulative loss above always pulling the best arm, after each pull."""
-    return np.cumsum(expected[order] - expected.min())
+    return np.asarray(np.cumsum(expected[order] - expected.min()))
 
 
 def pareto(points: Floats) -> NDArray[np.bool_]:

@@ -8,7 +8,7 @@ interrupted goes on where it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.core.rng import stream
 from gputwin.optimization.tuning.ab import AbTest, paired_test
-from gputwin.optimization.tuning.bandits import ALGORITHMS, Floats, History, chosen, pareto, regret, search
+from gputwin.optimization.tuning.bandits import ALGORITHMS, History, chosen, pareto, regret, search
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.policy import parse_policy
 from gputwin.simulation.scenario import simulate
@@ -296,7 +297,7 @@ def tune(
 
 
 def _front(
-    simulations: Simulations, history: History, order: Sequence[int] | Floats
+    simulations: Simulations, history: History, order: NDArray[np.int64]
 ) -> tuple[tuple[tuple[float, ...], ...], tuple[int, ...]]:
     """Return each arm's mean objectives relative to the present configuration, and the arms on the Pareto front."""
     study = simulations.study
