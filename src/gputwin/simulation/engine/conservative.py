@@ -21,11 +21,12 @@ from gputwin.simulation.engine.events import FINISH, next_time, pop, schedule
 from gputwin.simulation.engine.index import touch
 from gputwin.simulation.engine.ledger import NO_HEAD
 from gputwin.simulation.engine.lifecycle import start_waiting
-from gputwin.simulation.engine.planning import plan, still_holds
+from gputwin.simulation.engine.planning import plan
 from gputwin.simulation.engine.plans import CHANGED_NODES, SEEN, WAITING_JOBS
 from gputwin.simulation.engine.running import believe
 from gputwin.simulation.engine.state import change, wide
 from gputwin.simulation.engine.timeline import OUTDATED
+from gputwin.simulation.engine.trial import still_holds
 from gputwin.simulation.engine.waiting import end_pass
 from gputwin.simulation.engine.world import RESERVED_JOB, STALE, WAITS, World
 

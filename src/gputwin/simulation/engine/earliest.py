@@ -74,6 +74,18 @@ def earliest(world: World, j: int, r: int, n: int, since: float, until: float) -
             return np.inf
 
 
+@compiled
+def may_stay(world: World, j: int, r: int, n: int, since: float) -> bool:
+    """Return whether an instance of r of job j that fits on node n now may stay, whatever the devices."""
+    request, moments, k = world.requests[r], world.plans.moments, chain(world, n)
+    end = finish(since, world.queue.jobs[j].predicted)
+    while k >= 0 and moments[k].time < end:
+        if _last_of_instant(moments, k) and not _enough_from(request, moments, k):
+            return False
+        k = wide(moments[k].next)
+    return True
+
+
 @inlined
 def _last_of_instant(moments: Records, k: int) -> bool:
     return moments[k].next < 0 or moments[moments[k].next].time > moments[k].time

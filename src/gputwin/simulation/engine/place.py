@@ -67,9 +67,16 @@ def place_one(world: World, j: int, score: Any, devices: Any) -> bool:
 def place(world: World, j: int, score: Any, devices: Any) -> bool:
     """Give every instance of job j its node and devices, or change nothing and return False.
 
-    Role by role, in the order of the shape's groups (the hardest first), each instance where the policy puts it. Where
-    the roles get in each other's way, the gang is placed by search, so that one that fits is not refused.
+    Where the roles of a gang get in each other's way, it is placed by search, so that one that fits is not refused.
     """
+    if place_in_order(world, j, score, devices):
+        return True
+    return world.queue.shapes[world.queue.jobs[j].shape].groups > 1 and place_by_search(world, j)
+
+
+@compiled
+def place_in_order(world: World, j: int, score: Any, devices: Any) -> bool:
+    """Do the same role by role, in the order of the shape's groups (the hardest first), without going back."""
     shape = world.queue.shapes[world.queue.jobs[j].shape]
     i = world.queue.jobs[j].first_slot
     freed = world.index.log_end[FREED]
@@ -101,7 +108,7 @@ def place(world: World, j: int, score: Any, devices: Any) -> bool:
             unplace(world, world.queue.jobs[j].first_slot, i)
             # All is as it was: what did not fit still does not.
             world.index.log_end[FREED] = freed
-            return shape.groups > 1 and place_by_search(world, j)
+            return False
     return True
 
 

@@ -30,7 +30,9 @@ class Plans(NamedTuple):
     first: SmallInts  # [n]: the first moment of each node; -1: none
     changed: SmallInts  # [n]: bit 0: more may be free than when all plans were last looked at; bit 1: since this look
     rooms: Ints  # [role, n]: scratch, instances that fit; the last column: on all nodes together
-    entered: SmallInts  # [n]: scratch, whether the node is shown as it will be
+    cursor: SmallInts  # [n]: scratch, the moment at which to look at a node again
+    unsure: SmallInts  # [n]: scratch, whether `rooms` is the room at one moment only
+    entered: SmallInts  # [n]: scratch, whether the node is shown as it will be (see `trial.py`)
     starts: Events  # planned starts; an entry counts only if its job still waits and is planned for that time
     order: Events  # scratch: jobs to look at, in order
     waiting: SmallInts  # jobs that wait, in no order; a waiting job's `running_at` is its place here
@@ -49,6 +51,8 @@ def make_plans(nodes: int, jobs: int, slots: int, roles: int) -> Plans:
         first=np.full(nodes if used else 1, -1, np.int32),
         changed=np.zeros(nodes if used else 1, np.int32),
         rooms=np.zeros((roles, nodes + 1) if used else (1, 1), np.int64),
+        cursor=np.zeros(nodes if used else 1, np.int32),
+        unsure=np.zeros(nodes if used else 1, np.int32),
         entered=np.zeros(nodes if used else 1, np.int32),
         starts=make_events(2 * jobs + 16 if used else 1),
         order=make_events(jobs if used else 1),
