@@ -2,8 +2,8 @@
 
     python -m benchmarks.clairvoyant ../shared/data/alibaba_v2023_openb
 
-Pods arrive in a drawn order until their GPU requests reach a share of capacity. FGD places them one by one (the authors' mean
-of ten orders), the packing all at once. Fails if the packing is below FGD or above its bound.
+Pods arrive in a drawn order until their GPU requests reach a share of capacity. FGD places them one by one (the
+authors' mean of ten orders), the packing all at once. Fails if the packing is below FGD or above its bound.
 """
 
 from __future__ import annotations
