@@ -15,7 +15,7 @@ import numpy as np
 from numba import types
 
 from gputwin.simulation.engine.changes import handle_change, handle_nothing
-from gputwin.simulation.engine.compiled import compiled_as
+from gputwin.simulation.engine.compiled import compiled_as, config
 from gputwin.simulation.engine.conservative import conservative_pass
 from gputwin.simulation.engine.events import compacted
 from gputwin.simulation.engine.interpreted import wrapped
@@ -76,7 +76,7 @@ def run_world(world: World, rules: Rules, told: Callable[[World], None] | None =
         handle_change if changes else handle_nothing,
         settle_rates if changes else settle_nothing,
     )
-    if numba.config.DISABLE_JIT:
+    if config.DISABLE_JIT:
         kernel, functions = (lambda world, *rules: run(wrapped(world), *rules)), list(parts)
     else:
         kind = numba.typeof(world)

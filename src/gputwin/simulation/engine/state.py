@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.compiled import compiled, config, inlined
 
 Records = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -23,7 +22,7 @@ SmallInts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-wide: Any = int if numba.config.DISABLE_JIT else np.int64
+wide: Any = int if config.DISABLE_JIT else np.int64
 """Makes a 32-bit field of a record the integer compiled code counts with, and a constant no more than an integer.
 
 Without it, Numba compiles what it is handed to anew for 32 bits, and for each constant.
