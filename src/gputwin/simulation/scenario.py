@@ -163,9 +163,25 @@ def scenario_of(data: Mapping[str, Any], file: Path | None = None) -> Scenario:
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"] if part not in ("Choice",))
-        said = first["msg"].removeprefix("Value error, ")
-        known = f"; known: {', '.join(Scenario.model_fields)}" if first["type"] == "extra_forbidden" else ""
+        said = _said(first["type"], first.get("ctx", {}), first["msg"])
+        top = first["type"] == "extra_forbidden" and len(first["loc"]) == 1
+        known = f"; known: {', '.join(Scenario.model_fields)}" if top else ""
         raise InputError(f"{said[:1].lower()}{said[1:]}{known}", file=file, field=where or None) from None
+
+
+def _said(kind: str, bounds: Mapping[str, Any], message: str) -> str:
+    """Return what is wrong with a value, and what to give instead."""
+    if kind == "missing":
+        return "it is needed; give a value"
+    if kind == "greater_than":
+        return f"give more than {bounds['gt']:g}"
+    if kind == "greater_than_equal":
+        return f"give {bounds['ge']:g} or more"
+    if kind == "less_than_equal":
+        return f"give {bounds['le']:g} or less"
+    if kind == "finite_number":
+        return "give a finite number"
+    return message.removeprefix("Value error, ")
 
 
 def read_scenario(path: Path) -> Scenario:
