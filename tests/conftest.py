@@ -1,4 +1,6 @@
-"""Fixtures for the whole suite. Real traces are read from $GPUTWIN_TEST_DATA, `../shared/data` by default."""
+"""Fixtures for the whole suite. Real traces are read from $GPUTWIN_TEST_DATA, `../shared/data` by default; published
+facts and expected results from $GPUTWIN_TEST_REFERENCE, `../shared/reference` by default.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +11,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 REAL_DATA = Path(os.environ.get("GPUTWIN_TEST_DATA", REPOSITORY.parent / "shared" / "data"))
+REFERENCE = Path(os.environ.get("GPUTWIN_TEST_REFERENCE", REPOSITORY.parent / "shared" / "reference"))
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +19,10 @@ def real_data() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip(f"no real traces at {REAL_DATA}; set GPUTWIN_TEST_DATA to their folder")
     return REAL_DATA
+
+
+@pytest.fixture(scope="session")
+def reference() -> Path:
+    if not REFERENCE.is_dir():
+        pytest.skip(f"no reference tables at {REFERENCE}; set GPUTWIN_TEST_REFERENCE to their folder")
+    return REFERENCE

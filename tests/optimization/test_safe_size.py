@@ -49,7 +49,7 @@ def wide_gangs(seed: int, jobs: int = 2_000) -> Trace:
     return Trace.from_frames({"tasks": tasks}, TraceMeta("wide gangs"))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("target", ["p95_wait=600", "mean_wait=60"])
 def test_every_size_from_the_answer_on_meets_the_target(seed: int, target: str) -> None:
     trace, cluster = gangs(seed), open_cluster("homogeneous:20x8")
@@ -76,7 +76,7 @@ def test_on_nodes_of_several_kinds_every_size_from_the_answer_on_meets_the_targe
     assert all(met[n] for n in range(result.answer.nodes, top))
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_size_that_meets_by_chance_below_one_that_misses_is_not_the_answer(seed: int) -> None:
     """On these workloads sizes that meet the target and sizes that miss it take turns over dozens of nodes."""
     trace, cluster = wide_gangs(seed), open_cluster("homogeneous:300x2")

@@ -15,9 +15,12 @@ from gputwin.cli import (
     demo,
     describe,
     explain,
+    fit,
     forecast,
     generate,
     ingest,
+    mig,
+    place,
     plan,
     policies,
     predict,
@@ -28,6 +31,7 @@ from gputwin.cli import (
     simulate,
     slice,
     traces,
+    tune,
 )
 from gputwin.core.errors import UserError, shorten
 
@@ -58,6 +62,10 @@ for verb in (
     forecast,
     queueing,
     plan,
+    place,
+    fit,
+    mig,
+    tune,
     report,
     demo,
     bench,

@@ -15,6 +15,7 @@ from gputwin.core.errors import UserError
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.offered import Load, offered_loads, said
+from gputwin.simulation.together import gangs_that_never_fit
 from gputwin.traces.dataset import Trace
 from gputwin.traces.lifetimes import Window
 
@@ -72,6 +73,7 @@ def tasks_that_never_fit(tasks: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFra
         "memory_mib",
         "gpu_count",
         "gpu_milli",
+        "gpu_memory_mib",
         "disk_mib",
         "rdma_percent",
         "gpu_models_allowed",
@@ -84,6 +86,7 @@ def tasks_that_never_fit(tasks: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFra
         nodes.group_by(
             "gpu_model",
             "gpu_count",
+            "gpu_memory_mib",
             "cpu_milli",
             "memory_mib",
             "disk_mib",
@@ -104,6 +107,7 @@ def tasks_that_never_fit(tasks: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFra
         "example_job": pl.String,
         **{s: tasks.schema[s] for s in shape},
     }
+    rows += [dict.fromkeys(shape) | row for row in gangs_that_never_fit(tasks, nodes)]
     return pl.DataFrame(rows, schema=schema).sort("tasks", descending=True, maintain_order=True)
 
 
@@ -130,7 +134,10 @@ def _why_never(task: dict[str, Any], kinds: list[dict[str, Any]]) -> str | None:
 def _instances_per_node(task: dict[str, Any], node: dict[str, Any], gpus: int, milli: int) -> int:
     room = float("inf")
     if gpus:
-        slots = node["gpu_count"] * (WHOLE_GPU_MILLI // milli)
+        per_device = WHOLE_GPU_MILLI // milli
+        if task["gpu_memory_mib"] and node["gpu_memory_mib"] is not None:
+            per_device = min(per_device, node["gpu_memory_mib"] // task["gpu_memory_mib"])
+        slots = node["gpu_count"] * per_device
         # Instances of several devices need distinct ones, so a node with fewer devices holds none.
         room = slots // gpus if node["gpu_count"] >= gpus else 0
     for resource in ("cpu_milli", "memory_mib", "disk_mib", "rdma_percent"):

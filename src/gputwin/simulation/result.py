@@ -112,7 +112,7 @@ def _jobs(run: Run) -> pl.DataFrame:
             "instances": instances.astype(np.int32),
             "gpu_milli": records["gpu_milli"].astype(np.int64),
             "shape": records["shape"],
-            "was_running": np.zeros(records.size, np.bool_) if workload.older is None else workload.older,
+            "was_running": workload.was_running,
         }
     ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
     # Nobody knows how long what ran already had waited, nor when it was asked for.

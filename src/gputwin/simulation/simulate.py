@@ -15,9 +15,11 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.attribution import make_causes
 from gputwin.simulation.engine.devices import fullest
 from gputwin.simulation.engine.events import make_events
+from gputwin.simulation.engine.fit import MANY
 from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
 from gputwin.simulation.engine.kernel import run_world
 from gputwin.simulation.engine.ledger import make_ledger
+from gputwin.simulation.engine.plans import make_plans
 from gputwin.simulation.engine.queue import make_queue
 from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.shape_tree import make_shape_tree, no_shape_tree
@@ -55,6 +57,7 @@ from gputwin.simulation.engine.world import (
     World,
 )
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, Ordering, Placement, settle
+from gputwin.simulation.roles import hardest_first
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 
@@ -62,7 +65,6 @@ _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 MOST_DEVICES = 62
 DEFAULT_BINS = 1000
 MOST_BINS = 10_000_000
-NO_TIME_SECONDS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -179,7 +181,10 @@ def make_machines(cluster: Cluster, workload: Workload) -> Machines:
     free = np.zeros(4 + len(models), np.int64)
     free[:4] = [nodes[name].sum() for name in ("cpu", "memory", "disk", "rdma")]
     np.add.at(free, 4 + nodes["model"], nodes["gpu_free"])
-    return Machines(nodes, gpus, np.zeros((nodes.size, residents), np.int32), free)
+    limits = np.unique(workload.requests[["application", "max_per_node"]])["application"]
+    several = (np.unique(limits[limits >= 0], return_counts=True)[1] > 1).any()
+    caps = np.full((nodes.size, residents - APPLICATIONS if several else 0), MANY, np.int32)
+    return Machines(nodes, gpus, np.zeros((nodes.size, residents), np.int32), free, caps)
 
 
 def _numbered(names: pl.Series) -> list[int]:
@@ -199,14 +204,14 @@ def _make_world(
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
     jobs["start"] = jobs["end"] = np.nan
-    if options[BACKFILL] == CONSERVATIVE:
+    planned = bool(options[BACKFILL] == CONSERVATIVE)
+    if planned:
         jobs["planned"] = np.nan
-        # A plan that lasts no time would hide nothing from others: it is believed to last a second.
-        jobs["predicted"] = np.where(jobs["predicted"] > NO_TIME_SECONDS, jobs["predicted"], 1.0)
     tracked = bool(options[TRACK])
+    groups = hardest_first(shapes, workload.groups, requests, workload.allowed, machines)
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
-    np.add.at(popularity, workload.groups["request"], np.repeat(per_shape, shapes["groups"]))
+    np.add.at(popularity, groups["request"], np.repeat(per_shape, shapes["groups"]))
     index = make_index(machines, requests, workload.allowed, popularity, dear=placement.typical)
     if placement.fresh:
         requests["slot"] = NO_SLOT
@@ -216,16 +221,17 @@ def _make_world(
     bins = int(min(max(np.ceil((until - begin) / width * (1 - 1e-12)), 1), MOST_BINS))
     slots = np.zeros(workload.slots, SLOT)
     gang = int(shapes["instances"].max()) if tracked else 1
+    roles = int(shapes["groups"].max())
     slots["node"] = -1
-    ledger = make_ledger(requests, workload.groups, shapes, workload.allowed, machines)
+    ledger = make_ledger(requests, groups, shapes, workload.allowed, machines)
     tree = no_shape_tree()
     if options[BACKFILL] in (GREEDY, EASY):
         kind_of = ledger.accounts["kind"][: requests.size]
-        tree = make_shape_tree(requests, workload.groups, shapes, index.models, kind_of, machines.nodes.size)
+        tree = make_shape_tree(requests, groups, shapes, index.models, kind_of, machines.nodes.size)
     return World(
         machines=machines,
         requests=requests,
-        groups=workload.groups,
+        groups=groups,
         queue=make_queue(jobs, shapes, tree),
         index=index,
         ledger=ledger,
@@ -236,12 +242,13 @@ def _make_world(
         running=np.zeros(jobs.size if tracked else 1, np.int32),
         reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),
-        withheld=np.zeros((max(gang, machines.nodes.size + 1), FIELDS + 2 * machines.gpus.shape[1])),
-        rows=np.full(machines.nodes.size, -1, np.int32),
-        veils=np.zeros(gang, np.int32),
-        endings=make_events(jobs.size if tracked else 1),
+        withheld=np.zeros((max(gang, machines.nodes.size + 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
+        rows=np.arange(machines.nodes.size, dtype=np.int32) if planned else np.full(machines.nodes.size, -1, np.int32),
+        veils=np.zeros(machines.nodes.size if planned else gang, np.int32),
+        endings=make_events(max(jobs.size, machines.nodes.size * roles if planned else 1) if tracked else 1),
         freed=np.zeros(jobs.size if tracked else 1, np.int32),
         regions=np.zeros(machines.nodes.size, np.int64),
+        plans=make_plans(machines.nodes.size, jobs.size, slots.size if planned else 0, roles),
         max_wait=np.array([max_wait], np.float64),
         causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
         series=make_series(begin, width, bins, machines.free),

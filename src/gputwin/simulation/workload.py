@@ -58,6 +58,8 @@ class Workload:
     """[job]: it ran when the record began; None: no job did."""
     window: tuple[float, float] | None = None
     """s; averages over time are taken between these; None: from the first to the last submission."""
+    constraints: tuple[str, ...] = ()
+    """What each request says of GPU models, as written; none: nothing was written."""
 
     @property
     def size(self) -> int:
@@ -75,11 +77,18 @@ class Workload:
         submit = self.jobs["submit"]
         return (float(submit[0]), float(submit[-1])) if self.window is None else self.window
 
+    @property
+    def was_running(self) -> Flags:
+        """Return which jobs ran when the record began; they come first."""
+        flags = np.zeros(self.size, np.bool_)
+        if self.older is not None:
+            count = min(self.size, self.older.size)
+            flags[:count] = self.older[:count]
+        return flags
+
     def waits_not(self, start: NDArray[np.float64]) -> Flags:
         """Return which jobs have no wait to speak of: they ran when the record began and hold their place from then on."""
-        if self.older is None:
-            return np.zeros(self.size, np.bool_)
-        return np.asarray(self.older[: self.size] & (start <= self.jobs["submit"]))
+        return np.asarray(self.was_running & (start <= self.jobs["submit"]))
 
 
 def workload_of(
@@ -116,6 +125,7 @@ def workload_of(
         left_out,
         jobs["was_running"].to_numpy() if jobs["was_running"].any() else None,
         (window.begin, window.until),
+        tuple(kinds["gpu_models_allowed"]),
     )
 
 

@@ -55,9 +55,10 @@ def setting_of(
     jobs = workload.jobs.copy()
     first = jobs["submit"][0]
     jobs["submit"] = first + (jobs["submit"] - first) / growth
+    begin, until = (float(first + (time - first) / growth) for time in workload.span)
     jobs["duration"] /= speed
     jobs["predicted"] /= speed
-    return Setting(replace(workload, jobs=jobs), cluster, scheduler, target, seed)
+    return Setting(replace(workload, jobs=jobs, window=(begin, until)), cluster, scheduler, target, seed)
 
 
 @dataclass(frozen=True)
@@ -129,9 +130,9 @@ def evaluate(setting: Setting, counts: Counts) -> Point:
     """Return the target's figure on a cluster of these node counts."""
     cluster = with_counts(setting.cluster, counts)
     records = _simulated(setting, setting.workload, counts)
-    times = _times(setting.target, records)
-    low, high = interval(setting.target, records["submit"], times)
-    first, last = float(records["submit"][0]), float(records["submit"][-1])
+    submit, times = _times(setting.target, setting.workload, records)
+    low, high = interval(setting.target, submit, times)
+    first, last = setting.workload.span
     started = np.isfinite(records["start"])
     held = np.clip(records["end"], first, last) - np.clip(records["start"], first, last)
     work = float((held * records["gpu_milli"])[started].sum()) / WHOLE_GPU_MILLI
@@ -149,7 +150,9 @@ def evaluate(setting: Setting, counts: Counts) -> Point:
 
 def evaluate_drawn(setting: Setting, counts: Counts, blocks: NDArray[np.int64]) -> float:
     """Return the target's figure of the record made of these blocks, on a cluster of these node counts."""
-    return setting.target.value(_times(setting.target, _simulated(setting, drawn(setting.workload, blocks), counts)))
+    workload = drawn(setting.workload, blocks)
+    _, times = _times(setting.target, workload, _simulated(setting, workload, counts))
+    return setting.target.value(times)
 
 
 def _simulated(setting: Setting, workload: Workload, counts: Counts) -> Records:
@@ -158,10 +161,15 @@ def _simulated(setting: Setting, workload: Workload, counts: Counts) -> Records:
     return outcome.world.queue.jobs
 
 
-def _times(target: Target, records: Records) -> Floats:
-    """Return each job's wait or completion time, s; who never starts makes a target impossible, not easier."""
+def _times(target: Target, workload: Workload, records: Records) -> tuple[Floats, Floats]:
+    """Return submit and wait or completion time of each job, s; who never starts makes a target impossible, not easier.
+
+    What ran when the record began has no completion time, and a wait only where there was no room for it.
+    """
     times = (records["start"] if target.of == "wait" else records["end"]) - records["submit"]
-    return np.where(np.isfinite(times), times, np.inf)
+    left_out = workload.waits_not(records["start"]) if target.of == "wait" else workload.was_running
+    times = np.where(np.isfinite(times), times, np.inf)
+    return records["submit"][~left_out], times[~left_out]
 
 
 def interval(target: Target, submit: Floats, times: Floats) -> tuple[float, float]:

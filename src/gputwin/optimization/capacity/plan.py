@@ -7,8 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from gputwin.core.errors import UserError
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.optimization.capacity.bracket import offered_share
@@ -29,6 +27,7 @@ from gputwin.optimization.capacity.target import Target, parse_target
 from gputwin.simulation.cluster import MOST_NODES, Cluster
 from gputwin.simulation.simulate import Scheduler
 from gputwin.traces.dataset import Trace
+from gputwin.traces.lifetimes import overlap
 
 _MOST_TIMES = 16
 """A target that sixteen times the cluster misses is taken as impossible."""
@@ -229,12 +228,10 @@ def plan(
 
 
 def _load(setting: Setting) -> float:
-    """Return the mean GPUs that would be in use while jobs arrive, if none had to wait."""
-    jobs = setting.workload.jobs
-    last = float(jobs["submit"][-1])
-    held = np.minimum(jobs["duration"], last - jobs["submit"])
-    span = last - float(jobs["submit"][0])
-    return float((held * jobs["gpu_milli"]).sum()) / WHOLE_GPU_MILLI / span if span > 0 else 0.0
+    """Return the mean GPUs that would be in use over the window, if none had to wait."""
+    jobs, (begin, until) = setting.workload.jobs, setting.workload.span
+    held = overlap(jobs["submit"], jobs["submit"] + jobs["duration"], begin, until)
+    return float((held * jobs["gpu_milli"]).sum()) / WHOLE_GPU_MILLI / (until - begin) if until > begin else 0.0
 
 
 @dataclass(frozen=True)

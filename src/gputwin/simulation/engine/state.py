@@ -205,6 +205,7 @@ class Machines(NamedTuple):
     gpus: Records  # [n, d] DEVICE
     residents: SmallInts  # [n, k]: instances by GPU class (0 a share, c = c whole devices), then by application
     free: Ints  # CPU, memory, disk, RDMA free over all nodes, then milli-GPU per model
+    caps: SmallInts  # [n, application]: most instances that others planned there can bear; no columns: not needed
 
 
 APPLICATIONS = 64

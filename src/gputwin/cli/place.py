@@ -1,0 +1,149 @@
+"""`gputwin place`: the best placement of what a trace asks for, with a proof of how good it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn
+from gputwin.cli.options import ClusterOption, TraceArgument
+
+if TYPE_CHECKING:
+    from gputwin.optimization.placement.problem import PlacementResult
+    from gputwin.optimization.placement.rolling import Rolling
+    from gputwin.simulation.cluster import Cluster
+    from gputwin.traces.dataset import Trace
+
+
+def run(
+    trace: TraceArgument,
+    cluster: ClusterOption = None,
+    at: Annotated[
+        str, typer.Option("--at", help="Time from the trace's start, as 12h or 7d, or busiest: the busiest full hour.")
+    ] = "busiest",
+    objective: Annotated[
+        str, typer.Option("--objective", help="nodes, cost (needs prices) or unallocated (least capacity left over).")
+    ] = "nodes",
+    limited: Annotated[
+        bool, typer.Option("--limited", help="Use no more nodes of a type than the cluster has; any number otherwise.")
+    ] = False,
+    method: Annotated[str, typer.Option("--method", help="auto, heuristics, columns or exact.")] = "auto",
+    seconds: Annotated[float, typer.Option("--seconds", help="CPU seconds to spend.")] = 60.0,
+    spread: Annotated[
+        int | None, typer.Option("--spread", help="Put every application on at least so many nodes.")
+    ] = None,
+    quantile: Annotated[
+        float | None,
+        typer.Option("--quantile", help="Place this quantile of the demand ahead, as 0.9, not the present."),
+    ] = None,
+    ahead: Annotated[str, typer.Option("--ahead", help="How far ahead --quantile looks.")] = "1h",
+    every: Annotated[
+        str | None, typer.Option("--every", help="Instead: place over time in such steps, with and without moves.")
+    ] = None,
+    last: Annotated[str, typer.Option("--for", help="How long --every goes on, up to the time --at.")] = "1d",
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the placement and a report.")
+    ] = None,
+    format: Format = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Place what was alive at one time on the fewest nodes, with a lower bound that no placement can be below.
+
+    Applications keep to their per-node limits, GPU models and, where a node type is named like a role (CN, HN), to it.
+
+    Examples:
+
+        gputwin place disaggregated_DLRM_trace.csv -o placement
+
+        gputwin place dlrm --cluster nodes.yaml --objective cost --quantile 0.9 --ahead 6h
+
+        gputwin place dlrm --at 20d --every 6h --for 2d
+    """
+    from gputwin.core.errors import UserError
+    from gputwin.core.units import parse_duration
+    from gputwin.optimization.placement.demand import alive, busiest_hour, groups_of, problem_of
+    from gputwin.optimization.placement.forecast import growth_quantile
+    from gputwin.optimization.placement.rolling import roll
+    from gputwin.optimization.placement.solve import place
+    from gputwin.report.placement_plan import write_placement_report
+    from gputwin.report.subject import name_of
+    from gputwin.traces.locate import open_trace
+
+    with progress(quiet or json) as step:
+        opened = open_trace(trace, format, step)
+        nodes = _nodes(opened, cluster, quiet or json)
+        time = busiest_hour(opened) if at == "busiest" else parse_duration(at)
+        if every is not None:
+            rolled = roll(
+                opened, nodes, begin=time - parse_duration(last), end=time, step=parse_duration(every), progress=step
+            )
+            data = {"time_seconds": time, "cluster": nodes.name, "policies": rolled.summary().to_dicts()}
+            emit(data, json, lambda: _render_rolled(rolled))
+            return
+        tasks = alive(opened, time)
+        if tasks.is_empty():
+            raise UserError(f"nothing is alive at {time:g} s; give another time with --at")
+        growth = 1.0 if quantile is None else growth_quantile(opened, time, parse_duration(ahead), quantile)
+        groups = groups_of(tasks, growth=growth)
+        problem = problem_of(groups, nodes, objective=objective, is_supply_limited=limited, spread=spread)
+        result = place(problem, method=method, seconds=seconds, seed=seed, progress=step)
+        if output is not None:
+            step("writing the report")
+            write_placement_report(output, f"Placement: {name_of(opened)} on {nodes.name}", result)
+    data = {
+        "time_seconds": time,
+        "cluster": nodes.name,
+        **result.to_json(),
+        "directory": None if output is None else str(output),
+    }
+    emit(data, json, lambda: _render(result, time, output))
+
+
+def _nodes(trace: Trace, cluster: str | None, quiet: bool) -> Cluster:
+    from gputwin.optimization.placement.demand import DLRM_NODES
+    from gputwin.simulation.cluster import cluster_for
+
+    roles = set(trace.tasks["role"].drop_nulls().unique())
+    if cluster is None and trace.nodes.is_empty() and roles == {"CN", "HN"}:
+        if not quiet:
+            warn(
+                "the trace publishes no nodes; node types are assumed (docs/optimization.md); give yours with --cluster"
+            )
+        return DLRM_NODES
+    return cluster_for(trace, cluster)
+
+
+def _render(result: PlacementResult, time: float, output: Path | None) -> None:
+    from gputwin.report.sections.placement_plan import verdict
+
+    problem = result.problem
+    say(f"{int(problem.counts.sum()):,} instances in {len(problem.groups):,} groups alive at {time / 3600:,.0f} h")
+    rows = [
+        [
+            a.method,
+            "–" if a.objective is None else f"{a.objective:,}",
+            "–" if a.bound is None else f"{a.bound:,}",
+            f"{a.cpu_seconds:.2f}",
+        ]
+        for a in result.attempts
+    ]
+    if rows:
+        table("Methods", ["method", problem.unit, "lower bound", "CPU s"], rows)
+    for kind, shares in result.to_json()["allocation"].items():
+        say(f"{kind}: " + ", ".join(f"{r} {s:.1%}" for r, s in shares.items() if s > 1e-6))
+    say(verdict(result))
+    if output is not None:
+        say(f"report: {output / 'placement.html'}")
+
+
+def _render_rolled(rolled: Rolling) -> None:
+    rows = [
+        [r["policy"], f"{r['mean_nodes']:,.1f}", f"{r['above_bound']:.2%}", f"{r['moves']:,}"]
+        for r in rolled.summary().to_dicts()
+    ]
+    table("Placement over time", ["policy", "mean nodes", "above the bound", "moves"], rows)
+    say("the bound of each step is that of packing everybody anew, with free moves")

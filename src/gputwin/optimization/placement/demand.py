@@ -1,0 +1,166 @@
+"""From a trace to a placement problem: who was alive at an hour, and the node types they may be placed on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from gputwin.core.errors import UserError
+from gputwin.core.units import HOUR, MIB_PER_GIB, WHOLE_GPU_MILLI
+from gputwin.forecasting.demand import known_life
+from gputwin.optimization.placement.problem import InstanceGroup, NodeType, Problem
+from gputwin.simulation.cluster import Cluster, NodeGroup
+from gputwin.traces.dataset import Trace
+from gputwin.traces.describe import time_bounds
+from gputwin.traces.schema import DEFAULT_ROLE
+
+RESOURCES = ("gpu_milli", "cpu_milli", "memory_mib", "disk_mib", "rdma_percent")
+OBJECTIVES = ("nodes", "cost", "unallocated")
+_UNLIMITED = 1 << 40
+_KEY = ("role", "application", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "disk_mib", "rdma_percent")
+
+DLRM_NODES = Cluster(
+    "dlrm2025-assumed",
+    (
+        NodeGroup(
+            "HN",
+            count=1000,
+            gpus=8,
+            cpu_milli=128_000,
+            memory_mib=1024 * MIB_PER_GIB,
+            disk_mib=4096 * MIB_PER_GIB,
+            rdma_percent=200,
+        ),
+        NodeGroup(
+            "CN",
+            count=4000,
+            cpu_milli=192_000,
+            memory_mib=1024 * MIB_PER_GIB,
+            disk_mib=2048 * MIB_PER_GIB,
+            rdma_percent=100,
+        ),
+    ),
+)
+"""Assumed, since the trace publishes no nodes: the smallest common servers on which every instance of the trace fits."""
+
+
+def alive(trace: Trace, time: float) -> pl.DataFrame:
+    """Return the tasks alive at a time (s): arrived by then, not ended by then."""
+    if trace.tasks.is_empty():
+        raise UserError("the trace has no tasks, so there is nothing to place")
+    known = trace.tasks.with_columns(*known_life()).filter(pl.col("is_running") | pl.col("end").is_not_null())
+    arrived = pl.col("begin").is_null() | (pl.col("begin") <= time)
+    return known.filter(arrived & (pl.col("end").is_null() | (pl.col("end") > time)))
+
+
+def busiest_hour(trace: Trace) -> float:
+    """Return the full hour (s) at which most instances are alive, the first of equals."""
+    bounds = time_bounds(trace)
+    if bounds is None or not all(map(math.isfinite, bounds)):
+        raise UserError("no task of the trace has a time, so no hour is the busiest; give one with --at")
+    known = trace.tasks.with_columns(*known_life()).filter(pl.col("is_running") | pl.col("end").is_not_null())
+    first, last = math.floor(bounds[0] / HOUR), math.floor(bounds[1] / HOUR)
+    hours = np.arange(first, last + 1) * HOUR
+    size = known["instances"].to_numpy()
+    begin = known["begin"].fill_null(-math.inf).to_numpy()
+    end = known["end"].fill_null(math.inf).to_numpy()
+    came = np.argsort(begin, kind="stable")
+    went = np.argsort(end, kind="stable")
+    arrived = np.append(0, np.cumsum(size[came]))[np.searchsorted(begin[came], hours, side="right")]
+    left = np.append(0, np.cumsum(size[went]))[np.searchsorted(end[went], hours, side="right")]
+    return float(hours[int(np.argmax(arrived - left))])
+
+
+def groups_of(tasks: pl.DataFrame, *, growth: Mapping[str, float] | float = 1.0) -> tuple[InstanceGroup, ...]:
+    """Return the tasks as groups of identical instances, in order of name.
+
+    A role that names a node type binds to it (`problem_of`). `growth` multiplies the number of instances, per
+    application or in all, rounded up: a forecast over the present.
+    """
+    whole = pl.lit(WHOLE_GPU_MILLI)
+    asks = (pl.col("gpu_count").fill_null(0) > 0) & (pl.col("gpu_milli").fill_null(WHOLE_GPU_MILLI) > 0)
+    amounts = ("cpu_milli", "memory_mib", "disk_mib", "rdma_percent")
+    frame = tasks.with_columns(
+        *(pl.col(c).cast(pl.Int64).fill_null(0) for c in amounts),
+        pl.when(asks).then(pl.col("gpu_count")).otherwise(0).cast(pl.Int64).alias("gpu_count"),
+        pl.when(asks).then(pl.col("gpu_milli").fill_null(whole)).otherwise(0).cast(pl.Int64).alias("gpu_milli"),
+        pl.coalesce("application", "job_id").alias("application"),
+        pl.col("role").fill_null(""),
+    )
+    key = [*_KEY, "gpu_models_allowed", "max_per_node"]
+    kinds = frame.group_by(key).agg(pl.col("instances").sum().alias("count")).sort(key)
+    groups = []
+    for row in kinds.to_dicts():
+        owner = row["application"] if row["role"] in ("", DEFAULT_ROLE) else f"{row['application']} {row['role']}"
+        factor = growth if isinstance(growth, float | int) else growth.get(row["application"], 1.0)
+        gpus, milli = row["gpu_count"], row["gpu_milli"]
+        request = (gpus * milli, *(row[c] for c in amounts))
+        asked = f"{gpus * milli / WHOLE_GPU_MILLI:g} GPU, {row['cpu_milli'] / 1000:g} CPU"
+        groups.append(
+            InstanceGroup(
+                f"{owner} ({asked}, {row['memory_mib'] // MIB_PER_GIB} GiB, {row['disk_mib'] // MIB_PER_GIB} GiB disk)",
+                (request,),
+                math.ceil(row["count"] * factor - 1e-9),
+                application=owner,
+                max_per_node=row["max_per_node"],
+                node_types=None if not row["gpu_models_allowed"] else frozenset(row["gpu_models_allowed"].split("|")),
+                gpus=gpus,
+                gpu_milli=milli or WHOLE_GPU_MILLI,
+            )
+        )
+    return tuple(groups)
+
+
+def problem_of(
+    groups: tuple[InstanceGroup, ...],
+    cluster: Cluster,
+    *,
+    objective: str = "nodes",
+    is_supply_limited: bool = True,
+    spread: int | None = None,
+) -> Problem:
+    """Return the problem of placing the groups on the cluster's node types.
+
+    `objective` is nodes, cost (price per hour) or unallocated (capacity bought beyond what is asked for, each resource
+    as a share of the demand for it). Groups bound to GPU models or, where a node type has the name of the last word of
+    an application (its role), to that role keep to them. `spread` puts every application on at least so many nodes.
+    """
+    if objective not in OBJECTIVES:
+        raise UserError(f"unknown objective '{objective}'; known: {', '.join(OBJECTIVES)}")
+    names = {g.name for g in cluster.groups}
+    bound = []
+    for group in groups:
+        role = group.owner.rpartition(" ")[2]
+        types = group.node_types
+        if types is not None:
+            types = frozenset(g.name for g in cluster.groups if g.gpus and g.gpu_model in {None, *types})
+        elif role in names and role != group.owner:
+            types = frozenset({role})
+        limit = group.max_per_node
+        if spread is not None and group.count:
+            most = max(group.count // spread, 1)
+            limit = most if limit is None else min(limit, most)
+        bound.append(replace(group, node_types=types, max_per_node=limit))
+    demand = np.array([g.requests[0] for g in groups], float).T @ np.array([g.count for g in groups], float)
+    kinds = tuple(_type_of(g, objective, demand, is_supply_limited) for g in cluster.groups)
+    unit = {"nodes": "nodes", "cost": "micro-units of price per hour", "unallocated": "parts of demand"}[objective]
+    return Problem(RESOURCES, tuple(bound), kinds, unit=unit)
+
+
+def _type_of(group: NodeGroup, objective: str, demand: np.ndarray, is_supply_limited: bool) -> NodeType:
+    amounts = (group.cpu_milli, group.memory_mib, group.disk_mib, group.rdma_percent)
+    known = (group.gpus * WHOLE_GPU_MILLI, *amounts)
+    capacity = tuple(_UNLIMITED if a is None else a for a in known)
+    cost = 1
+    if objective == "cost":
+        if group.price_per_hour is None:
+            raise UserError(f"node type '{group.name}' has no price_per_hour; give one in the cluster spec")
+        cost = round(group.price_per_hour * 1_000_000)
+    elif objective == "unallocated":
+        shares = [a / d for a, d in zip(known, demand, strict=True) if a is not None and d > 0]
+        cost = max(round(1_000_000 * sum(shares)), 1)
+    return NodeType(group.name, capacity, cost, group.count if is_supply_limited else None, group.gpus, group.rack)

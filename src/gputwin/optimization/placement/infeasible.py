@@ -1,0 +1,133 @@
+"""Why a problem has no placement: which constraint, which application, and what would make one possible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputwin.optimization.placement.problem import InstanceGroup, Problem
+
+_SECONDS = 5.0
+
+
+def explain_infeasible(problem: Problem, *, is_proven: bool = False) -> tuple[str, ...]:
+    """Return sentences on what makes it impossible; empty where nothing plain does.
+
+    With `is_proven` the problem is known to have no placement: then constraints are relaxed in turn to find the one.
+    """
+    must = [g for g in problem.groups if g.missing_cost is None and g.count]
+    if not problem.types:
+        return ("There are no node types.",) if must else ()
+    reasons = [reason for g in must if (reason := _no_node(problem, g))]
+    if not reasons:
+        reasons = [*_too_little(problem, must), *_limits(problem, must)]
+    if is_proven and not reasons:
+        reasons = _relaxed(problem)
+    return tuple(reasons)
+
+
+def _no_node(problem: Problem, group: InstanceGroup) -> str | None:
+    """Return why no node type can hold one instance of the group."""
+    g = problem.groups.index(group)
+    if problem.most[:, problem.group_of == g].any():
+        return None
+    allowed = [t for t in problem.types if group.node_types is None or t.name in group.node_types]
+    if not allowed:
+        wanted = ", ".join(sorted(group.node_types or ()))
+        return f"{group.name} may only run on node types {wanted or '(none)'}, of which there are none; add such nodes."
+    short = []
+    for r, resource in enumerate(problem.resources):
+        asked, most = min(request[r] for request in group.requests), max(t.capacity[r] for t in allowed)
+        if asked > most:
+            short.append(f"{asked:,} {resource} and the largest node it may run on has {most:,}")
+    if short:
+        return f"{group.name} asks for {' and for '.join(short)}; give it a larger node type or ask for less."
+    if group.max_per_node == 0:
+        return f"{group.name} allows 0 instances per node; raise max_per_node."
+    if group.gpus > max(t.gpus for t in allowed):
+        return f"{group.name} needs {group.gpus} GPUs on one node and no node it may run on has more than that free."
+    names = ", ".join(t.name for t in allowed)
+    return f"No single node type of {names} has enough of everything {group.name} asks for at once; give one that has."
+
+
+def _too_little(problem: Problem, must: list[InstanceGroup]) -> list[str]:
+    """Return the resources of which all nodes together have too little."""
+    if any(t.supply is None for t in problem.types):
+        return []
+    reasons = []
+    for r, resource in enumerate(problem.resources):
+        asked = sum(g.count * min(q[r] for q in g.requests) for g in must)
+        there = sum(t.capacity[r] * (t.supply or 0) for t in problem.types)
+        if asked > there:
+            best = max(problem.types, key=lambda t: t.capacity[r])
+            largest = max(must, key=lambda g: g.count * min(q[r] for q in g.requests))
+            remedy = f"add {-(-(asked - there) // best.capacity[r]):,} nodes of {best.name}" if best.capacity[r] else ""
+            reasons.append(
+                f"{resource}: {asked:,} are asked for and all nodes have {there:,}; {largest.name} asks for most; "
+                f"{remedy or 'add nodes that have it'}."
+            )
+    return reasons
+
+
+def _limits(problem: Problem, must: list[InstanceGroup]) -> list[str]:
+    """Return the groups of which even empty nodes hold too few."""
+    if any(t.supply is None for t in problem.types):
+        return []
+    reasons = []
+    for group in must:
+        g = problem.groups.index(group)
+        per_node = [int(problem.most[t, problem.group_of == g].max()) for t in range(len(problem.types))]
+        room = sum(n * (t.supply or 0) for n, t in zip(per_node, problem.types, strict=True))
+        if room < group.count:
+            limit = "" if group.max_per_node is None else f" at most {group.max_per_node} per node,"
+            nodes = -(-(group.count - room) // max(per_node))
+            reasons.append(
+                f"{group.name} has {group.count:,} instances,{limit} and all nodes, empty, hold {room:,}; "
+                f"add {nodes:,} nodes or allow more per node."
+            )
+    return reasons
+
+
+def _relaxed(problem: Problem) -> list[str]:
+    """Return which constraint, taken away alone, makes a placement possible, and what is missing otherwise."""
+    from gputwin.optimization.placement.solve import place
+
+    def is_possible(changed: Problem) -> bool:
+        return place(changed, seconds=_SECONDS, explain=False).packing is not None
+
+    reasons = []
+    unlimited = replace(problem, groups=tuple(replace(g, max_per_node=None) for g in problem.groups))
+    if any(g.max_per_node is not None for g in problem.groups) and is_possible(unlimited):
+        reasons.append("Without per-node limits everything fits; raise max_per_node of " + _tightest(problem) + ".")
+    if problem.conflicts and is_possible(replace(problem, conflicts=frozenset())):
+        pairs = ", ".join(" and ".join(sorted(pair)) for pair in sorted(problem.conflicts, key=sorted))
+        reasons.append(f"Without anti-affinity everything fits; let {pairs} share nodes.")
+    if problem.rack_share is not None and is_possible(replace(problem, rack_share=None)):
+        reasons.append("Without the limit per rack everything fits; raise rack_share or add racks.")
+    loose = tuple(replace(g, missing_cost=1 if g.missing_cost is None else 0) for g in problem.groups)
+    free = tuple(replace(t, cost=0) for t in problem.types)
+    partial = place(replace(problem, groups=loose, types=free), seconds=_SECONDS, explain=False).packing
+    if partial is not None:
+        left = [
+            f"{m:,} of {g.name}"
+            for g, m in zip(problem.groups, partial.missing, strict=True)
+            if m and g.missing_cost is None
+        ]
+        if left:
+            reasons.append(f"At best, not placed: {', '.join(left[:5])}.")
+    more = tuple(replace(t, cost=0) for t in problem.types)
+    extra = tuple(replace(t, name=f"more {t.name}", cost=1, supply=None) for t in problem.types)
+    widened = tuple(
+        g if g.node_types is None else replace(g, node_types=g.node_types | {f"more {n}" for n in g.node_types})
+        for g in problem.groups
+    )
+    grown = place(replace(problem, groups=widened, types=(*more, *extra)), seconds=_SECONDS, explain=False).packing
+    if grown is not None:
+        added = [f"{n} {name}" for name, n in grown.nodes_by_type(replace(problem, types=(*more, *extra))).items() if n]
+        wanted = [a for a in added if " more " in f" {a}"]
+        reasons.append(f"Everything fits with {', '.join(wanted)} nodes.")
+    return reasons or ["No placement satisfies all constraints together."]
+
+
+def _tightest(problem: Problem) -> str:
+    limited = [g for g in problem.groups if g.max_per_node is not None]
+    return min(limited, key=lambda g: (g.max_per_node or 0) / max(g.count, 1)).name

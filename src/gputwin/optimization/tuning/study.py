@@ -1,0 +1,313 @@
+"""A tuning study: configurations, windows of the trace, objectives; which configuration to adopt, and why.
+
+Windows are equal parts of the trace in time; the last ones are held out: tuning never sees them, and the A/B test of the
+chosen against the present configuration uses nothing else. Every simulation is stored as it ends, so a study that was
+interrupted goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from gputwin.core.errors import InputError, UserError
+from gputwin.core.rng import stream
+from gputwin.optimization.tuning.ab import AbTest, paired_test
+from gputwin.optimization.tuning.bandits import ALGORITHMS, History, chosen, pareto, regret, search
+from gputwin.simulation.cluster import Cluster, cluster_for
+from gputwin.simulation.policy import parse_policy
+from gputwin.simulation.scenario import simulate
+from gputwin.traces.dataset import Trace
+from gputwin.traces.locate import open_trace
+from gputwin.traces.measures import ARRIVAL
+
+METRICS = ("mean_wait", "p95_wait", "mean_jct", "p95_jct", "unfairness", "idle_gpus")
+_FIELDS = {"trace", "cluster", "windows", "held_out", "present", "configurations", "objectives", "budget", "algorithm"}
+_RULES = ("order", "backfill", "placement")
+_ONE_SECOND = 1.0
+"""Added to waits before they are compared, so that a wait of nothing can be a ratio's base."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One arm: rules by name, with parameters as on the command line (`priority:aging=0.1`)."""
+
+    order: str = "fifo"
+    backfill: str = "greedy"
+    placement: str = "best-fit"
+
+    @property
+    def name(self) -> str:
+        """Return the rules in one line."""
+        return f"{self.order} / {self.backfill} / {self.placement}"
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to tune, on what, and how many simulations may be spent."""
+
+    trace: str
+    cluster: str | None
+    configurations: tuple[Configuration, ...]
+    present: Configuration = field(default_factory=Configuration)
+    objectives: Mapping[str, float] = field(default_factory=lambda: {"mean_wait": 1.0})
+    windows: int = 10
+    held_out: int = 6
+    budget: int | None = None
+    algorithm: str = "thompson"
+
+    @property
+    def pulls(self) -> int:
+        """Return the simulations to spend: a fifth of the full sweep where not said."""
+        return self.budget or max(len(self.configurations) * self.windows // 5, len(self.configurations))
+
+
+def read_study(path: Path) -> Study:
+    """Return the study in a YAML file; lists under `configurations` are combined."""
+    import yaml
+
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(error.strerror or str(error), file=path, remedy="check the path") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise InputError(
+            f"not YAML ({str(error).splitlines()[0]})", file=path, remedy="see docs/optimization.md"
+        ) from None
+    if not isinstance(data, dict) or not isinstance(data.get("trace"), str):
+        raise InputError("no study", file=path, field="trace", remedy="it needs a trace; see docs/optimization.md")
+    for key in data:
+        if key not in _FIELDS:
+            raise InputError("unknown field", file=path, field=str(key), remedy=f"known: {', '.join(sorted(_FIELDS))}")
+    grid = data.get("configurations") or {}
+    if not isinstance(grid, dict) or not grid or any(k not in _RULES for k in grid):
+        remedy = f"give lists of {', '.join(_RULES)}"
+        raise InputError("no configurations", file=path, field="configurations", remedy=remedy)
+    lists = {k: [str(x) for x in (v if isinstance(v, list) else [v])] for k, v in grid.items()}
+    arms = tuple(Configuration(**dict(zip(lists, values, strict=True))) for values in product(*lists.values()))
+    objectives = data.get("objectives") or {"mean_wait": 1.0}
+    if not isinstance(objectives, dict) or any(k not in METRICS for k in objectives):
+        remedy = f"known: {', '.join(METRICS)}"
+        raise InputError("unknown objective", file=path, field="objectives", remedy=remedy)
+    present = data.get("present") or {}
+    if not isinstance(present, dict) or any(k not in _RULES for k in present):
+        raise InputError("unknown rule", file=path, field="present", remedy=f"known: {', '.join(_RULES)}")
+    numbers = {k: data[k] for k in ("windows", "held_out", "budget") if data.get(k) is not None}
+    for key, value in numbers.items():
+        if not isinstance(value, int) or value < 1:
+            raise InputError(f"'{value}' is no whole number above 0", file=path, field=key, remedy="give one")
+    algorithm = data.get("algorithm", "thompson")
+    if algorithm not in ALGORITHMS:
+        remedy = f"known: {', '.join(ALGORITHMS)}"
+        raise InputError(f"unknown algorithm '{algorithm}'", file=path, field="algorithm", remedy=remedy)
+    return Study(
+        data["trace"],
+        data.get("cluster"),
+        arms,
+        Configuration(**{k: str(v) for k, v in present.items()}),
+        {k: float(v) for k, v in objectives.items()},
+        algorithm=algorithm,
+        **numbers,
+    )
+
+
+class Simulations:
+    """Runs of configurations on windows, each at most once, kept in a file as they end."""
+
+    def __init__(self, study: Study, *, store: Path | None = None, seed: int = 0) -> None:
+        self.study, self.seed, self.store = study, seed, store
+        self.trace = open_trace(study.trace)
+        self.cluster = cluster_for(self.trace, study.cluster)
+        self.parts = windows_of(self.trace, study.windows + study.held_out)
+        self.known: dict[tuple[str, int], dict[str, float]] = {}
+        self.fresh = 0
+        self.key = f"{self.trace.meta.fingerprint}|{self.cluster.name}|{len(self.parts)}|{seed}"
+        if store is not None and store.exists():
+            self._load(store)
+
+    def _load(self, store: Path) -> None:
+        for line in store.read_text(encoding="utf-8").splitlines():
+            try:
+                row = json.loads(line)
+            except ValueError:
+                # The last line of a run that was killed may be half written.
+                continue
+            if row.get("study") == self.key:
+                self.known[row["configuration"], row["window"]] = row["metrics"]
+
+    def metrics(self, configuration: Configuration, window: int) -> dict[str, float]:
+        """Return the metrics (losses) of a configuration on a window."""
+        key = (configuration.name, window)
+        if key not in self.known:
+            found = measure(self.parts[window], self.cluster, configuration, self.seed)
+            self.fresh += 1
+            self.known[key] = found
+            if self.store is not None:
+                row = {"study": self.key, "configuration": key[0], "window": window, "metrics": found}
+                with self.store.open("a", encoding="utf-8") as file:
+                    file.write(json.dumps(row) + "\n")
+        return self.known[key]
+
+    def loss(self, configuration: Configuration, window: int) -> float:
+        """Return the weighted loss relative to the present configuration on the same window: 1 is as good."""
+        own, base = self.metrics(configuration, window), self.metrics(self.study.present, window)
+        weights = self.study.objectives
+        ratios = [w * (own[m] + _base(m)) / (base[m] + _base(m)) for m, w in weights.items()]
+        return sum(ratios) / sum(weights.values())
+
+
+def _base(metric: str) -> float:
+    return _ONE_SECOND if metric.endswith(("wait", "jct")) else 0.01
+
+
+def windows_of(trace: Trace, count: int) -> tuple[Trace, ...]:
+    """Return equal parts of the trace by time of arrival."""
+    tasks = trace.tasks.with_columns(ARRIVAL).filter(pl.col("arrival_time").is_not_null())
+    if tasks.height < 2 * count:
+        raise UserError(f"{tasks.height:,} tasks are too few for {count} windows; use fewer windows or a longer trace")
+    order = tasks.sort("arrival_time", maintain_order=True)
+    edges = np.linspace(0, order.height, count + 1).astype(int)
+    parts = []
+    for i in range(count):
+        rows = order.slice(edges[i], edges[i + 1] - edges[i]).drop("arrival_time")
+        parts.append(Trace.from_frames({"tasks": rows}, trace.meta))
+    return tuple(parts)
+
+
+def measure(window: Trace, cluster: Cluster, configuration: Configuration, seed: int) -> dict[str, float]:
+    """Return the losses of one simulation: waits and completion times (s), unfairness, idle GPUs (share)."""
+    order, order_parameters = parse_policy(configuration.order)
+    placement, placement_parameters = parse_policy(configuration.placement)
+    result = simulate(
+        window,
+        cluster,
+        order=order,
+        backfill=configuration.backfill,
+        placement=placement,
+        order_parameters=order_parameters,
+        placement_parameters=placement_parameters,
+        seed=seed,
+    )
+    summary = result.summary
+    fairness = summary.get("jain_fairness")
+    return {
+        "mean_wait": float(summary["wait_seconds"]["mean"] or 0.0),
+        "p95_wait": float(summary["wait_seconds"]["p95"] or 0.0),
+        "mean_jct": float(summary["jct_seconds"]["mean"] or 0.0),
+        "p95_jct": float(summary["jct_seconds"]["p95"] or 0.0),
+        "unfairness": 1.0 - float(1.0 if fairness is None else fairness),
+        "idle_gpus": 1.0 - float(summary["allocation"].get("gpu") or 0.0),
+    }
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """The outcome: who was chosen, what was spent, the front of the objectives, the regret, and the A/B test."""
+
+    study: Study
+    chosen: int
+    scores: tuple[tuple[float, ...], ...]
+    order: tuple[int, ...]
+    expected: tuple[float, ...]
+    front: tuple[int, ...]
+    objectives: tuple[tuple[float, ...], ...]
+    regret: tuple[float, ...]
+    test: AbTest
+    simulations: int
+    full_sweep: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the outcome as plain data."""
+        names = [c.name for c in self.study.configurations]
+        return {
+            "algorithm": self.study.algorithm,
+            "configurations": len(names),
+            "simulations": self.simulations,
+            "full_sweep_simulations": self.full_sweep,
+            "chosen": names[self.chosen],
+            "expected_loss": self.expected[self.chosen],
+            "present": self.study.present.name,
+            "pareto_front": [names[i] for i in self.front],
+            "regret": self.regret[-1] if self.regret else 0.0,
+            "ab_test": {
+                "verdict": self.test.verdict,
+                "pairs": self.test.pairs,
+                "difference": self.test.difference,
+                "low": self.test.low,
+                "high": self.test.high,
+            },
+            "arms": [
+                {"configuration": n, "pulls": len(s), "expected_loss": e}
+                for n, s, e in zip(names, self.scores, self.expected, strict=True)
+            ],
+        }
+
+
+def tune(
+    study: Study,
+    *,
+    store: Path | None = None,
+    seed: int = 0,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Tuned:
+    """Return the configuration to adopt, found within the study's budget and tested on held-out windows."""
+    simulations = Simulations(study, store=store, seed=seed)
+    arms = study.configurations
+    order = stream(seed, "windows").permutation(study.windows)
+    history, pulled = search(
+        lambda arm, k: simulations.loss(arms[arm], int(order[k])),
+        len(arms),
+        study.windows,
+        study.pulls,
+        algorithm=study.algorithm,
+        seed=seed,
+        progress=progress,
+    )
+    best = chosen(history)
+    mean, _ = history.posterior()
+    spent = len({k for k in simulations.known if k[1] < study.windows})
+    first = study.windows
+
+    def pair(k: int) -> tuple[float, float]:
+        return simulations.loss(study.present, first + k), simulations.loss(arms[best], first + k)
+
+    test = paired_test(pair, study.held_out)
+    points, front = _front(simulations, history, order)
+    return Tuned(
+        study,
+        best,
+        tuple(tuple(s) for s in history.scores),
+        tuple(pulled),
+        tuple(mean.tolist()),
+        front,
+        points,
+        tuple(regret(pulled, mean).tolist()),
+        test,
+        spent,
+        len(arms) * study.windows,
+    )
+
+
+def _front(
+    simulations: Simulations, history: History, order: NDArray[np.int64]
+) -> tuple[tuple[tuple[float, ...], ...], tuple[int, ...]]:
+    """Return each arm's mean objectives relative to the present configuration, and the arms on the Pareto front."""
+    study = simulations.study
+    rows = []
+    for arm, seen in zip(study.configurations, history.scores, strict=True):
+        ratios = []
+        for k in range(len(seen)):
+            own = simulations.metrics(arm, int(order[k]))
+            base = simulations.metrics(study.present, int(order[k]))
+            ratios.append([(own[m] + _base(m)) / (base[m] + _base(m)) for m in study.objectives])
+        rows.append(tuple(np.mean(ratios, axis=0)) if ratios else (float("inf"),) * len(study.objectives))
+    on_front = pareto(np.array(rows))
+    return tuple(rows), tuple(np.flatnonzero(on_front & np.array([bool(s) for s in history.scores])).tolist())

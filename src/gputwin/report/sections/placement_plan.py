@@ -1,0 +1,139 @@
+"""A placement: nodes as filled bars per resource, what each method found against the bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from plotly import graph_objects as go
+from plotly.subplots import make_subplots
+
+from gputwin.optimization.placement.problem import PlacementResult, allocation
+from gputwin.report.figures import blank, layout_of, plain
+from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+
+_BARS = 120
+_NOTES = (
+    "The lower bound is a number of nodes (or cost) no placement can be below: from the linear relaxation over all "
+    "patterns, computed in whole numbers. The gap is the placement's distance from it; 0 means proven optimal.",
+    "Node types are the cluster's. Where a trace publishes no nodes they are assumed and named so.",
+)
+
+
+def placement_plan(result: PlacementResult) -> Section:
+    """Return the section of a placement."""
+    parts: list[Part] = [Statement(verdict(result), Tone.GOOD if result.packing is not None else Tone.WARNING)]
+    if result.packing is not None:
+        parts += [_cards(result), _bars(result)]
+    if result.attempts:
+        parts += [_methods(result)]
+    return Section("placement-plan", "Placement", tuple(parts), _NOTES)
+
+
+def verdict(result: PlacementResult) -> str:
+    """Return the answer in a sentence or two."""
+    problem, packing = result.problem, result.packing
+    if packing is None:
+        return " ".join(result.infeasible) or "No placement was found in the time given; give more."
+    by_type = ", ".join(f"{n:,} {name}" for name, n in packing.nodes_by_type(problem).items() if n)
+    placed = int(problem.counts.sum()) - sum(packing.missing)
+    text = f"{placed:,} of {int(problem.counts.sum()):,} instances fit on {packing.nodes:,} nodes ({by_type})."
+    if result.is_optimal:
+        return f"{text} No placement does better: proven."
+    return f"{text} Objective {result.objective:,} {problem.unit}, lower bound {result.bound:,}: a gap of {result.gap:.2%}."
+
+
+def _cards(result: PlacementResult) -> Cards:
+    packing = result.packing
+    assert packing is not None
+    gap = result.gap or 0.0
+    cards = [
+        Card("Nodes", f"{packing.nodes:,}"),
+        Card("Objective", f"{result.objective:,}", result.problem.unit),
+        Card("Lower bound", f"{result.bound:,}", "no placement is below"),
+        Card("Gap", f"{gap:.2%}", "proven optimal" if result.is_optimal else "above the bound"),
+    ]
+    shares = allocation(result.problem, packing)
+    for name, by_resource in list(shares.items())[:4]:
+        resource, share = max(by_resource.items(), key=lambda item: item[1])
+        cards.append(Card(f"Fullest on {name}", f"{share:.1%}", resource))
+    return Cards(tuple(cards))
+
+
+def fill_frame(result: PlacementResult) -> pl.DataFrame:
+    """Return type, resource, nodes (rank of the middle one) and mean share, nodes sorted by their fullest resource."""
+    problem, packing = result.problem, result.packing
+    assert packing is not None
+    rows = []
+    for t, kind in enumerate(problem.types):
+        uses = [u for u in packing.uses if u.node_type == t]
+        if not uses:
+            continue
+        capacity = np.maximum(problem.capacities[t], 1)
+        fills = np.array([sum(problem.sizes[c] * n for c, n in u.pattern) / capacity for u in uses])
+        fills = np.repeat(fills, [u.nodes for u in uses], axis=0)
+        fills = fills[np.argsort(-fills.max(axis=1), kind="stable")]
+        for chunk in np.array_split(np.arange(len(fills)), min(_BARS, len(fills))):
+            mean = fills[chunk].mean(axis=0)
+            for r, resource in enumerate(problem.resources):
+                if 0 < problem.capacities[t, r] < 1 << 40:
+                    rows.append((kind.name, resource, int(chunk[0]) + 1, len(chunk), float(mean[r])))
+    return pl.DataFrame(rows, schema=["type", "resource", "node", "nodes", "share"], orient="row")
+
+
+def _bars(result: PlacementResult) -> FigurePart:
+    frame = fill_frame(result)
+    panels = list(dict.fromkeys(zip(frame["type"], frame["resource"], strict=True)))
+    titles = [plain(f"{kind}: {resource}", 40) for kind, resource in panels]
+    figure: go.Figure = make_subplots(
+        len(panels), 1, subplot_titles=titles, vertical_spacing=0.35 / max(len(panels), 1)
+    )
+    figure.update_layout(layout_of(height=80 + 95 * len(panels), showlegend=False))
+    for i, (kind, resource) in enumerate(panels):
+        part = frame.filter((pl.col("type") == kind) & (pl.col("resource") == resource))
+        figure.add_bar(
+            x=part["node"].to_list(),
+            y=part["share"].to_list(),
+            width=part["nodes"].to_list(),
+            offset=0,
+            hovertemplate="node %{x:,}: %{y:.1%}<extra></extra>",
+            row=i + 1,
+            col=1,
+        )
+        figure.update_yaxes(range=[0, 1], tickformat=".0%", row=i + 1, col=1)
+    caption = (
+        "Each bar is a node (a run of nodes where there are many), the fullest first; its height is the share of the "
+        "resource that is taken."
+    )
+    return FigurePart("placement-nodes", "Nodes, filled by resource", figure, caption, frame)
+
+
+def _methods(result: PlacementResult) -> FigurePart | TablePart:
+    known = [a for a in result.attempts if a.objective is not None]
+    if not known:
+        rows = tuple(
+            (a.method, "–" if a.bound is None else f"{a.bound:,}", f"{a.cpu_seconds:.2f}") for a in result.attempts
+        )
+        return TablePart("Methods", {"method": Kind.TEXT, "bound": Kind.NUMBER, "CPU s": Kind.NUMBER}, rows)
+    frame = pl.DataFrame(
+        {
+            "method": [a.method for a in known],
+            "objective": [a.objective for a in known],
+            "cpu_seconds": [a.cpu_seconds for a in known],
+        }
+    )
+    figure = blank(height=120 + 26 * frame.height, xaxis={"title": result.problem.unit}, showlegend=False)
+    figure.add_bar(
+        x=frame["objective"].to_list(),
+        y=[plain(m, 60) for m in frame["method"]],
+        orientation="h",
+        hovertemplate="%{y}: %{x:,}<extra></extra>",
+    )
+    figure.update_yaxes(autorange="reversed", type="category")
+    parts = {a.method.partition(": ")[0] for a in known if ": " in a.method}
+    if not parts:
+        figure.add_vline(x=result.bound, annotation_text=f"lower bound {result.bound:,}")
+    caption = f"What each method found; the lower bound is {result.bound:,}."
+    if parts:
+        names = ", ".join(sorted(parts))
+        caption += f" Node types that share no instance ({names}) are solved apart; their bounds add up."
+    return FigurePart("placement-methods", "Methods against the bound", figure, caption, frame)

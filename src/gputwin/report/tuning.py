@@ -1,0 +1,122 @@
+"""A tuning study as a page: the chosen configuration, regret, the Pareto front, the A/B test."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import polars as pl
+
+from gputwin.optimization.tuning.study import Tuned
+from gputwin.report.figures import blank, plain
+from gputwin.report.html import render
+from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.sections.method import method
+from gputwin.traces.atomic import atomic_file
+
+STORE_FILE, DATA_FILE, PAGE_FILE = "simulations.jsonl", "tuning.json", "tuning.html"
+_NOTES = (
+    "Losses are relative to the present configuration on the same window: 1 is as good, less is better. Tuning sees "
+    "only the first windows; the A/B test uses only held-out ones, the same jobs for both, and its interval is valid "
+    "at every look.",
+    "Regret is the loss above always simulating the best configuration, by the losses estimated at the end.",
+)
+
+
+def tuning_section(result: Tuned) -> Section:
+    """Return the section of a tuning study."""
+    names = [c.name for c in result.study.configurations]
+    test = result.test
+    tone = Tone.GOOD if test.verdict == "adopt" else Tone.NEUTRAL
+    text = (
+        f"{names[result.chosen]} is chosen after {result.simulations:,} of {result.full_sweep:,} simulations. "
+        f"On held-out windows its loss differs by {test.difference:+.3f} from the present configuration's "
+        f"({_signed(test.low)} to {_signed(test.high)}): {test.verdict}."
+    )
+    parts: list[Part] = [
+        Statement(text, tone),
+        Cards(
+            (
+                Card("Simulations", f"{result.simulations:,}", f"a full sweep takes {result.full_sweep:,}"),
+                Card("Expected loss", f"{result.expected[result.chosen]:.3f}", "present = 1"),
+                Card("Held-out pairs", str(test.pairs), test.verdict),
+            )
+        ),
+        _regret(result),
+    ]
+    if len(result.study.objectives) > 1:
+        parts.append(_pareto(result, names))
+    ranked = sorted(range(len(names)), key=lambda i: result.expected[i])
+    rows = tuple(
+        (names[i], str(len(result.scores[i])), f"{result.expected[i]:.3f}", "yes" if i in result.front else "")
+        for i in ranked
+    )
+    kinds = {
+        "configuration": Kind.CODE,
+        "windows": Kind.NUMBER,
+        "expected loss": Kind.NUMBER,
+        "on the Pareto front": Kind.TEXT,
+    }
+    parts.append(TablePart("Configurations", kinds, rows))
+    return Section("tuning", "Tuning", tuple(parts), _NOTES)
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}" if math.isfinite(value) else "without bound"
+
+
+def _regret(result: Tuned) -> FigurePart:
+    frame = pl.DataFrame({"simulation": list(range(1, len(result.regret) + 1)), "regret": list(result.regret)})
+    figure = blank(xaxis={"title": "simulations"}, yaxis={"title": "cumulative regret", "rangemode": "tozero"})
+    figure.add_scatter(x=frame["simulation"].to_list(), y=frame["regret"].to_list(), mode="lines")
+    caption = f"{result.study.algorithm}: a curve that flattens has found the best configurations."
+    return FigurePart("tuning-regret", "Regret", figure, caption, frame)
+
+
+def _pareto(result: Tuned, names: list[str]) -> FigurePart:
+    first, second = list(result.study.objectives)[:2]
+    seen = [i for i, s in enumerate(result.scores) if s]
+    frame = pl.DataFrame(
+        {
+            "configuration": [names[i] for i in seen],
+            first: [result.objectives[i][0] for i in seen],
+            second: [result.objectives[i][1] for i in seen],
+            "is_on_front": [i in result.front for i in seen],
+        }
+    )
+    figure = blank(
+        xaxis={"title": f"{first} (present = 1)"}, yaxis={"title": f"{second} (present = 1)"}, showlegend=True
+    )
+    for on_front, label in ((True, "on the front"), (False, "beaten")):
+        part = frame.filter(pl.col("is_on_front") == on_front).sort(first)
+        figure.add_scatter(
+            x=part[first].to_list(),
+            y=part[second].to_list(),
+            mode="lines+markers" if on_front else "markers",
+            name=label,
+            text=[plain(n, 60) for n in part["configuration"]],
+            hovertemplate="%{text}<br>%{x:.3f}, %{y:.3f}<extra></extra>",
+        )
+    caption = "Each point is a configuration; no other is better in every objective than one on the front."
+    return FigurePart("tuning-pareto", "Pareto front", figure, caption, frame)
+
+
+def write_tuning_report(path: Path, result: Tuned) -> Path:
+    """Write the study's figures and page into the directory, beside its simulations, and return the path of the page."""
+    section = tuning_section(result)
+    with atomic_file(path / DATA_FILE) as fresh:
+        fresh.write_text(json.dumps(_finite(result.to_json()), indent=1) + "\n", encoding="utf-8")
+    with atomic_file(path / PAGE_FILE) as fresh:
+        fresh.write_bytes(render("Tuning", (section, method([section]))))
+    return path / PAGE_FILE
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, dict):
+        return {k: _finite(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_finite(v) for v in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

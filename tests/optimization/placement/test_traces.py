@@ -1,0 +1,195 @@
+"""Placement of real and made demand: the busiest hour, forecasts, over time, and what is impossible."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from time import process_time
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gputwin.core.errors import UserError
+from gputwin.optimization.placement.clairvoyant import pack_most
+from gputwin.optimization.placement.demand import DLRM_NODES, alive, busiest_hour, groups_of, problem_of
+from gputwin.optimization.placement.forecast import growth_quantile
+from gputwin.optimization.placement.problem import InstanceGroup, NodeType, Problem
+from gputwin.optimization.placement.rolling import roll
+from gputwin.optimization.placement.solve import place
+from gputwin.simulation.cluster import Cluster, NodeGroup
+from gputwin.traces.dataset import Trace, TraceMeta
+from gputwin.traces.locate import open_trace
+from tests.optimization.placement.validator import violations
+
+DLRM = "alibaba_v2025_dlrm/disaggregated_DLRM_trace.csv.gz"
+
+
+def test_the_busiest_hour_of_dlrm_is_placed_within_one_percent_of_the_bound(real_data: Path) -> None:
+    trace = open_trace(str(real_data / DLRM))
+    time = busiest_hour(trace)
+    tasks = alive(trace, time)
+    assert (time, tasks.height) == (732 * 3600, 8923)
+    problem = problem_of(groups_of(tasks), DLRM_NODES, is_supply_limited=False)
+    assert int(problem.counts.sum()) == 8923
+    began = process_time()
+    result = place(problem, seconds=50)
+    assert process_time() - began < 60
+    assert result.packing is not None
+    assert violations(problem, result.packing) == []
+    assert result.gap is not None
+    assert result.gap <= 0.01
+    heuristics = [a.objective for a in result.attempts if a.method.endswith("decreasing")]
+    assert len(heuristics) == 6
+    used = result.packing.nodes_by_type(problem)
+    assert used["CN"] + used["HN"] == result.packing.nodes >= result.bound
+
+
+def made_trace() -> Trace:
+    """Return two applications over two days: one grows by half every twelfth hour for an hour."""
+    rows = []
+    for i in range(20):
+        rows.append(("steady", f"s{i}", 0.0, 200_000.0, 1, None))
+    for i in range(10):
+        rows.append(("bursty", f"b{i}", 0.0, 200_000.0, 2, 2))
+    for hour in range(6, 48, 12):
+        for i in range(5):
+            rows.append(("bursty", f"x{hour}-{i}", hour * 3600.0, (hour + 1) * 3600.0, 2, 2))
+    frame = pl.DataFrame(
+        rows,
+        schema=["application", "job_id", "submit_time", "end_time", "gpu_count", "max_per_node"],
+        orient="row",
+        schema_overrides={"max_per_node": pl.Int32},
+    ).with_columns(
+        pl.lit(1000).alias("gpu_milli"), pl.lit(1).alias("instances"), pl.col("submit_time").alias("start_time")
+    )
+    return Trace.from_frames({"tasks": frame}, TraceMeta("made"))
+
+
+def test_a_forecast_quantile_covers_bursts_seen_before_and_uses_no_future() -> None:
+    trace = made_trace()
+    at = 40 * 3600.0
+    factors = growth_quantile(trace, at, 3600.0, 0.99)
+    assert factors["bursty"] == 1.5
+    assert factors["steady"] == 1.0
+    later = Trace.from_frames({"tasks": trace.tasks.filter(pl.col("submit_time") <= at)}, TraceMeta("cut"))
+    assert growth_quantile(later, at, 3600.0, 0.99) == factors
+    groups = groups_of(alive(trace, at), growth=factors)
+    assert {g.application: g.count for g in groups} == {"bursty": 15, "steady": 20}
+    with pytest.raises(UserError, match="hours before"):
+        growth_quantile(trace, 5 * 3600.0, 3600.0, 0.9)
+
+
+def test_moves_keep_nodes_at_or_below_what_online_placement_needs() -> None:
+    cluster = Cluster("made", (NodeGroup("node", 50, 8),))
+    rolled = roll(made_trace(), cluster, begin=5 * 3600.0, end=12 * 3600.0, step=3600.0, rules=("best-fit",))
+    summary = {row["policy"]: row for row in rolled.summary().to_dicts()}
+    assert summary["best-fit and moves"]["mean_nodes"] <= summary["best-fit"]["mean_nodes"]
+    assert summary["best-fit"]["moves"] == 0
+    assert (rolled.table["nodes"] >= rolled.table["bound"]).all()
+
+
+def test_spread_and_models_and_objectives_are_kept() -> None:
+    trace = made_trace()
+    cheap = NodeGroup("small", 40, 2, gpu_model="T4", price_per_hour=1.0)
+    dear = NodeGroup("large", 40, 8, gpu_model="V100", price_per_hour=5.0)
+    cluster = Cluster("two", (cheap, dear))
+    groups = groups_of(alive(trace, 0.0))
+    priced = problem_of(groups, cluster, objective="cost")
+    best = place(priced)
+    assert best.is_optimal
+    assert best.objective == 20 * 1_000_000
+    spread = problem_of(groups, cluster, spread=20)
+    packed = place(spread)
+    assert packed.packing is not None
+    assert violations(spread, packed.packing) == []
+    assert all(g.max_per_node == 1 for g in spread.groups)
+    bound = tuple(replace(g, node_types=frozenset({"V100"})) for g in groups)
+    only = place(problem_of(bound, cluster)).packing
+    assert only is not None
+    assert only.nodes_by_type(problem_of(bound, cluster))["small"] == 0
+    with pytest.raises(UserError, match="price_per_hour"):
+        problem_of(groups, Cluster("c", (NodeGroup("n", 1, 8),)), objective="cost")
+
+
+@pytest.mark.parametrize(
+    ("groups", "types", "said"),
+    [
+        (
+            [InstanceGroup("hungry", ((9, 1),), 1)],
+            [NodeType("n", (8, 8))],
+            ["hungry", "9 cpu", "has 8", "larger node type"],
+        ),
+        (
+            [InstanceGroup("many", ((4, 1),), 5)],
+            [NodeType("n", (8, 8), supply=2)],
+            ["cpu", "20 are asked for", "16", "many", "add 1 nodes of n"],
+        ),
+        (
+            [InstanceGroup("limited", ((1, 1),), 5, max_per_node=2)],
+            [NodeType("n", (8, 8), supply=2)],
+            ["limited", "at most 2 per node", "hold 4", "add 1 nodes"],
+        ),
+        (
+            [InstanceGroup("bound", ((1, 1),), 1, node_types=frozenset({"gone"}))],
+            [NodeType("n", (8, 8))],
+            ["bound", "gone", "there are none"],
+        ),
+        (
+            [InstanceGroup("tall", ((5, 1),), 2), InstanceGroup("wide", ((4, 1),), 1)],
+            [NodeType("n", (8, 8), supply=2)],
+            ["not placed", "fits with 1 more n"],
+        ),
+    ],
+)
+def test_what_is_impossible_names_the_constraint_the_application_and_the_remedy(
+    groups: list[InstanceGroup], types: list[NodeType], said: list[str]
+) -> None:
+    result = place(Problem(("cpu", "memory"), tuple(groups), tuple(types)))
+    assert result.packing is None
+    text = " ".join(result.infeasible)
+    for words in said:
+        assert words in text
+
+
+def test_anti_affinity_is_named_where_it_is_to_blame() -> None:
+    groups = (InstanceGroup("a", ((1,),), 1), InstanceGroup("b", ((1,),), 1))
+    problem = Problem(("cpu",), groups, (NodeType("n", (8,), supply=1),), frozenset({frozenset({"a", "b"})}))
+    result = place(problem)
+    assert result.packing is None
+    assert "let a and b share nodes" in " ".join(result.infeasible)
+
+
+def test_a_clairvoyant_packing_is_legal_and_within_its_bound() -> None:
+    rng = np.random.default_rng(2)
+    nodes = Cluster("c", (NodeGroup("g", 6, 4, cpu_milli=32_000, memory_mib=64_000),)).nodes()
+    count = 60
+    tasks = pl.DataFrame(
+        {
+            "gpu_count": rng.choice([0, 1, 1, 1, 2, 4], count).astype(np.int32),
+            "cpu_milli": rng.integers(1, 6, count) * 1000,
+            "memory_mib": rng.integers(1, 8, count) * 1000,
+            "gpu_models_allowed": pl.Series([None] * count, dtype=pl.String),
+        }
+    ).with_columns(
+        pl.when(pl.col("gpu_count") == 1)
+        .then(pl.Series(rng.choice([250, 500, 700, 1000], count)))
+        .otherwise(1000)
+        .cast(pl.Int32)
+        .alias("gpu_milli")
+    )
+    best = pack_most(tasks, nodes)
+    assert best.allocated <= best.bound <= min(best.capacity, best.demand)
+    devices = np.full((6, 4), 1000)
+    free = np.tile([32_000, 64_000], (6, 1))
+    total = 0
+    for row, node, held in zip(tasks.to_dicts(), best.nodes.tolist(), best.devices, strict=True):
+        if node >= 0:
+            assert len(set(held)) == len(held) == row["gpu_count"]
+            free[node] -= [row["cpu_milli"], row["memory_mib"]]
+            for d in held:
+                devices[node, d] -= row["gpu_milli"]
+                total += row["gpu_milli"]
+    assert devices.min() >= 0
+    assert free.min() >= 0
+    assert total == best.allocated
