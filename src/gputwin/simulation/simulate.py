@@ -44,7 +44,6 @@ from gputwin.simulation.engine.world import (
     BY_SCORE,
     CONSERVATIVE,
     CONSOLIDATE,
-    DRAWS,
     EASY,
     GANG,
     GREEDY,
@@ -130,7 +129,6 @@ def run(
     options[TRACK] = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
     options[ATTRIBUTE] = attribute
     options[TOTALS] = backfill.mode != GREEDY or max_wait < np.inf
-    options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
     begin, until = workload.span
     width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)

@@ -49,7 +49,6 @@ class World(NamedTuple):
     GANG,
     TRACK,
     ATTRIBUTE,
-    DRAWS,
     RUNNING_COUNT,
     RESERVED_JOB,
     RESERVED_COUNT,
@@ -59,8 +58,8 @@ class World(NamedTuple):
     PASSES,
     HELD_BACK,
     OPTIONS,
-) = range(14)
-"""Positions in World.options: how the run goes (DRAWS: scores are random draws), then how many run, who holds the
+) = range(13)
+"""Positions in World.options: how the run goes, then how many run, who holds the
 reservation (-1: nobody), how many waiting jobs have reached the longest wait, whether this pass only updates causes,
 whether the room of every waiting shape is counted, how many passes there were, and whether the last one held back shapes
 that had room."""
