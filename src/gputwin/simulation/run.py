@@ -49,7 +49,6 @@ from gputwin.simulation.engine.world import (
     CONSERVATIVE,
     CONSOLIDATE,
     CORRECTS,
-    DRAWS,
     EASY,
     ELASTIC,
     GANG,
@@ -183,7 +182,6 @@ def run(
     options[PREEMPTS] = options[RANKED] or options[ELASTIC]
     options[TOTALS] = backfill.mode != GREEDY or max_wait < np.inf or options[PREEMPTS]
     options[ATTRIBUTE] = attribute
-    options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
     begin, until = workload.span
     width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)

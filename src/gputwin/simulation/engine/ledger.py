@@ -74,8 +74,8 @@ COUNTED = np.dtype(
 )
 """What was free on a node when it was last counted, and in which round that was."""
 
-MODELS = np.dtype([("bits", np.int64), ("free", np.int64)], align=True)
-"""A set of GPU models that some kind may run on, and the milli-GPU free on them."""
+MODELS = np.dtype([("bits", np.int64)], align=True)
+"""A set of GPU models that some kind may run on."""
 
 
 class Ledger(NamedTuple):

@@ -98,7 +98,6 @@ def _open_accounts(world: World, s: int, now: float) -> None:
     """Open accounts for shape s, and give the verdict on it."""
     ledger, shape = world.ledger, world.queue.shapes[s]
     shape.joined = KNOWN
-    lacking = ANYTHING
     if _needs_no_totals(world, s):
         lacking = wide(shape.first_group)
         k = wide(ledger.accounts[world.groups[lacking].request].kind)
@@ -113,8 +112,7 @@ def _open_accounts(world: World, s: int, now: float) -> None:
                 hold(ledger, world.index, world.machines, world.requests, wide(account.no_limit), size)
             if account.no_network >= 0:
                 hold(ledger, world.index, world.machines, world.requests, wide(account.no_network), size)
-            if lacking == ANYTHING and account.total < size:
-                lacking = wide(g)
+        lacking = _lacking(world, s)
     if world.queue.tree.branches.size > 0:
         watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
     _consider(world, s, now)
@@ -195,9 +193,13 @@ def _consider_group(world: World, g: int, now: float) -> None:
 def _consider(world: World, s: int, now: float) -> None:
     """Give the verdict on shape s: whether each of its groups has room, and what its jobs wait for."""
     shape, ledger = world.queue.shapes[s], world.ledger
-    fits = not _needs_no_totals(world, s) and _has_room(world, s)
+    lacking = wide(shape.first_group) if _needs_no_totals(world, s) else _lacking(world, s)
+    fits = lacking == ANYTHING
     if world.options[TOTALS] != 0:
         _set_open(world, s, fits)
+        if not fits and world.queue.tree.branches.size > 0 and not _lacks(world, wide(shape.watched)):
+            # It waited for a group that lacked room only beside a reservation.
+            watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
     if world.options[ATTRIBUTE] == 0:
         return
     behind = fits and ledger.state[HEAD] != NOBODY and ledger.state[HEAD] != s
@@ -207,13 +209,19 @@ def _consider(world: World, s: int, now: float) -> None:
 
 
 @inlined
-def _has_room(world: World, s: int) -> bool:
-    """Return whether each group of shape s has room, taken alone."""
+def _lacking(world: World, s: int) -> int:
+    """Return the first group of shape s that lacks room, taken alone; ANYTHING where each has room."""
     shape = world.queue.shapes[s]
     for g in range(shape.first_group, shape.first_group + shape.groups):
-        if world.ledger.accounts[world.groups[g].request].total < world.groups[g].size:
-            return False
-    return True
+        if _lacks(world, wide(g)):
+            return wide(g)
+    return ANYTHING
+
+
+@inlined
+def _lacks(world: World, g: int) -> bool:
+    """Return whether group g lacks room, by its total."""
+    return g >= 0 and world.ledger.accounts[world.groups[g].request].total < world.groups[g].size
 
 
 @inlined

@@ -56,7 +56,6 @@ class World(NamedTuple):
     GANG,
     TRACK,
     ATTRIBUTE,
-    DRAWS,
     RUNNING_COUNT,
     RESERVED_JOB,
     RESERVED_COUNT,
@@ -72,11 +71,11 @@ class World(NamedTuple):
     PASSES,
     HELD_BACK,
     OPTIONS,
-) = range(20)
+) = range(19)
 """Positions in World.options.
 
 Rules of the run: BACKFILL who may overtake, GANG how gangs are spread, TRACK who runs where is kept, ATTRIBUTE waits are
-charged to causes, DRAWS scores are random draws, CHANGES jobs may be stopped, slowed or resized (their lives are kept),
+charged to causes, CHANGES jobs may be stopped, slowed or resized (their lives are kept),
 PREEMPTS waiting jobs may make room, RANKED running jobs are kept in order of rank, NEIGHBOURS rates depend on who runs
 beside a job, ELASTIC running jobs may be shrunk, CORRECTS who outlives its prediction is believed to run as long again,
 TOTALS the room of every waiting shape is counted.
