@@ -85,6 +85,7 @@ def run(
     """
     from gputwin.simulation.cluster import cluster_for
     from gputwin.simulation.policy import load_policies
+    from gputwin.simulation.run import check_rules
     from gputwin.simulation.simulate import simulate_scenario
     from gputwin.traces.locate import open_trace
 
@@ -113,6 +114,7 @@ def run(
         located: str | list[str] = trace
     else:
         located = scenario.trace
+    check_rules(scenario.scheduler, scenario.changes)
     announce_compilation(quiet)
     with progress(quiet or json) as step:
         opened = open_trace(located, scenario.format, step)

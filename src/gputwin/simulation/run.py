@@ -207,6 +207,16 @@ def run(
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
 
 
+def check_rules(scheduler: Scheduler, changes: Changes) -> None:
+    """Raise a user error where a policy, a parameter or a combination of rules does not exist."""
+    order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
+    settle(order, scheduler.order_parameters)
+    settle(placement, scheduler.placement_parameters)
+    if changes.speed:
+        SPEEDS.get(changes.speed)
+    _settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
+
+
 def _prepared(workload: Workload, changes: Changes) -> Workload:
     """Return the workload with the shapes that the changes need."""
     if changes.preemption and (field := PREEMPTIONS.get(changes.preemption).apart):
