@@ -41,7 +41,7 @@ def spreads(trace: Trace, tasks: Any) -> Found:
     """Return what is known of all tasks, and waits by local hour with their tails and intervals."""
     frame, facts, by = ready(trace, tasks)
     return {
-        "facts": pl.DataFrame([vars(facts) | {"known": str(facts.known)}]),
+        "facts": pl.DataFrame([vars(facts) | {"known": str(facts.known), "window": str(facts.window)}]),
         "waits": spread_by(frame, "wait", [by["hour"]]),
     }
 

@@ -17,9 +17,10 @@ from gputwin.analysis.arrivals import burstiness, interarrival
 from gputwin.analysis.bins import Bins
 from gputwin.analysis.clock import LocalClock
 from gputwin.analysis.frames import collect, lazy
-from gputwin.analysis.occupancy import occupancy
+from gputwin.analysis.occupancy import occupancy, time_mean
 from gputwin.analysis.tasks import GPU_LABELS, prepare, task_facts
 from gputwin.traces.dataset import TraceMeta
+from gputwin.traces.lifetimes import Window
 from gputwin.traces.locate import open_trace
 from gputwin.traces.measures import ARRIVAL, GPU_MILLI_TOTAL, RUNTIME, WAIT
 from gputwin.traces.reader import Clock
@@ -88,11 +89,17 @@ def test_what_is_in_force_is_averaged_exactly(rows: list[tuple[int, int, int]]) 
     frame = pl.DataFrame(
         {"b": [float(b) for b, _, _ in rows], "e": [float(b + d) for b, d, _ in rows], "n": [n for *_, n in rows]}
     )
-    found = occupancy(lazy(frame.lazy()), "b", "e", {"held": nw.col("n")}, bins)
-    for i, held in enumerate(found["held"]):
-        low, high = 7.0 * i, 7.0 * (i + 1)
-        expected = sum(n * max(min(b + d, high) - max(b, low), 0) for b, d, n in rows) / 7.0
-        assert held == pytest.approx(expected, abs=1e-9)
+    # The window ends within the thirteenth bin.
+    window = Window(-50.0, 230.0, begin=3.0, until=87.0)
+    found = occupancy(lazy(frame.lazy()), "b", "e", {"held": nw.col("n")}, bins, window)
+    whole = 0.0
+    for i, (seconds, held) in enumerate(found.select("seconds", "held").rows()):
+        low, high = max(7.0 * i, 3.0), min(7.0 * (i + 1), 87.0)
+        assert seconds == max(high - low, 0.0)
+        expected = sum(n * max(min(b + d, high) - max(b, low), 0) for b, d, n in rows)
+        assert held * seconds == pytest.approx(expected, abs=1e-9)
+        whole += expected
+    assert time_mean(found, "held") == pytest.approx(whole / 84.0)
 
 
 def test_a_poisson_process_has_dispersion_one_and_a_batch_process_its_batch_size() -> None:

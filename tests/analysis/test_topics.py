@@ -80,15 +80,17 @@ def test_machines_count_once_and_samples_by_their_length() -> None:
     ]
     tasks = [task("a", 0, 0, 100)]
     instances = [
-        {"job_id": "a", "instance_id": str(i), "node_id": n, "start_time": 0.0, "end_time": e}
-        for i, (n, e) in enumerate([("a", 36.0), ("a", 36.0), ("b", None)])
+        {"job_id": "a", "instance_id": str(i), "node_id": n, "start_time": 0.0, "end_time": e, "is_running": alive}
+        for i, (n, e, alive) in enumerate(
+            [("a", 36.0, False), ("a", 36.0, False), ("b", None, True), ("c", None, False)]
+        )
     ]
     analysis = of({"tasks": tasks, "usage": usage, "instances": instances})
     means = {r["node_id"]: r["cpu_percent"] for r in rows(analysis, "machines", "machines")}
     assert means == pytest.approx({"a": 30.0, "b": 100.0})
     placed = {r["node_id"]: (r["instances"], r["instance_hours"]) for r in rows(analysis, "machines", "placements")}
-    # The third is alive at the end, 100 s.
-    assert placed == {"a": (2, pytest.approx(0.02)), "b": (1, pytest.approx(100 / 3600))}
+    # The third is alive at the end, 100 s; of the fourth nobody knows how long it ran.
+    assert placed == {"a": (2, pytest.approx(0.02)), "b": (1, pytest.approx(100 / 3600)), "c": (1, 0.0)}
 
 
 def test_who_waits_behind_whom() -> None:

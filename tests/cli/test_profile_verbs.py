@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -35,7 +36,7 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_profile_writes_a_model_and_a_report(profiled: Path) -> None:
     assert (profiled / "model" / "model.json").is_file()
     page = (profiled / "report.html").read_text(encoding="utf-8")
-    for title in ("Job classes", "Durations", "What predictions are worth"):
+    for title in ("Job classes", "Durations", "The value of predictions"):
         assert title in page
 
 
@@ -62,7 +63,9 @@ def test_predictions_in_hindsight_are_said_to_be(profiled: Path, capsys: pytest.
     assert main([*predict, TRACE, "--quiet"]) == 0
     assert "learned from this very trace" in capsys.readouterr().err
     assert main([*predict, TRACE.replace("jobs=", "seed=9&jobs="), "--json", "--quiet"]) == 0
-    assert json.loads(capsys.readouterr().out)["warning"] is None
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert len(notes) == 1
+    assert "assumed" in notes[0]
 
 
 def test_reasons_are_given_for_a_job(profiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,3 +84,42 @@ def test_a_folder_without_a_model_is_a_mistake_in_one_line(tmp_path: Path, capsy
     bad = tmp_path / "bad.parquet"
     bad.write_bytes(b"no parquet")
     assert main(["simulate", TRACE, "--cluster", "pai2020", "--predict", str(bad), "--quiet"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "read"), [("p.csv", pl.read_csv), ("p.json", pl.read_json), ("p.jsonl", pl.read_ndjson)]
+)
+def test_predictions_are_written_as_the_file_is_named_and_can_be_scheduled_by(
+    profiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, read: Callable[[Path], pl.DataFrame]
+) -> None:
+    predict = ["predict", str(profiled / "model"), TRACE, "--json", "--quiet", "-o"]
+    assert main([*predict, str(tmp_path / "p.parquet")]) == 0
+    assert main([*predict, str(tmp_path / name)]) == 0
+    capsys.readouterr()
+    assert read(tmp_path / name)["mean_seconds"].to_list() == pytest.approx(
+        pl.read_parquet(tmp_path / "p.parquet")["mean_seconds"].to_list()
+    )
+    waits = []
+    for file in ("p.parquet", name):
+        simulate = ["simulate", TRACE, "--cluster", "pai2020", "--order", "sjf", "--predict", str(tmp_path / file)]
+        assert main([*simulate, "--json", "--quiet"]) == 0
+        waits.append(json.loads(capsys.readouterr().out)["wait_seconds"])
+    assert waits[0] == waits[1]
+
+
+def test_a_file_of_unknown_format_is_a_mistake_in_one_line(
+    profiled: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["predict", str(profiled / "model"), TRACE, "--quiet", "-o", str(tmp_path / "p.xlsx")]) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert ".csv" in said[0]
+    assert not (tmp_path / "p.xlsx").exists()
+
+
+def test_requested_times_that_a_trace_does_not_tell_are_a_mistake(capsys: pytest.CaptureFixture[str]) -> None:
+    simulate = ["simulate", TRACE, "--cluster", "pai2020", "--order", "sjf", "--quiet", "--predict", "requested"]
+    assert main(simulate) == 2
+    said = capsys.readouterr().err.strip().splitlines()
+    assert len(said) == 1
+    assert "no requested times" in said[0]

@@ -31,13 +31,31 @@ def test_plan_answers_people_and_programs(tmp_path: Path, capsys: pytest.Capture
     assert main([*arguments, "-o", str(tmp_path / "out"), "--json"]) == 0
     data = json.loads(capsys.readouterr().out)
     assert data["value_seconds"] <= 600
-    assert data["one_fewer_nodes"] == data["nodes"] - 1
-    assert data["one_fewer_seconds"] is None or data["one_fewer_seconds"] > 600
+    assert data["record_nodes_low"] <= data["record_nodes"] <= data["nodes"]
+    assert data["largest_missing_nodes"] < data["record_nodes"]
+    assert data["largest_missing_seconds"] is None or data["largest_missing_seconds"] > 600
+    assert data["drawn_records_met"] >= 0.9 * data["drawn_records"]
+    assert all(p["meets"] for p in data["simulated"] if p["nodes"] >= data["record_nodes"])
     assert "against capacity" in (tmp_path / "out" / "plan.html").read_text()
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert f"{data['nodes']:,} nodes" in out
-    assert "which misses it" in out
+    assert "with 90% confidence" in out
+    assert f"{data['record_nodes_low']:,} to {data['record_nodes_high']:,} nodes (90 %)" in out
+
+
+def test_a_plan_that_cannot_be_has_an_exit_code_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["plan", TRACE, "--cluster", "homogeneous:60x8", "--target", "p95_jct=1"]
+    assert main([*arguments, "--json"]) == 3
+    said = capsys.readouterr()
+    data = json.loads(said.out)
+    assert data["nodes"] is None
+    assert "No number of such nodes" in data["verdict"]
+    assert all(line.startswith("gputwin: note:") for line in said.err.splitlines())
+    assert main(arguments) == 3
+    assert "No number of such nodes" in capsys.readouterr().out
+    assert main(["plan", "--help"]) == 0
+    assert "Exit code 3" in " ".join(capsys.readouterr().out.split())
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ def task(job: str, submit=None, end=None, cpu=1, running=None, application="a", 
         "start_time": submit,
         "end_time": end,
         "is_running": end is None if running is None else running,
+        "was_running": submit is None,
         "cpu_milli": cpu * 1000,
         **more,
     }

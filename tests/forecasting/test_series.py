@@ -88,19 +88,6 @@ def test_requests_per_second_are_counts_over_the_width():
     assert np.allclose(series.values[:, 0] * 60, [3, 1, 0, 0, 1])
 
 
-def test_gaps_of_a_rate_are_zero_and_gaps_of_a_level_hold():
-    rows = [
-        {"time": t, "metric": m, "value": v}
-        for m in ("x_per_s", "gpus")
-        for t, v in ((0.0, 4.0), (10.0, 6.0), (180.0, 8.0))
-    ]
-    trace = trace_of(rows, "series")
-    assert demand(trace, "metric", metric="x_per_s", bin_seconds=60).values[:, 0].tolist() == [5, 0, 0, 8]
-    held = demand(trace, "metric", metric="gpus", bin_seconds=60)
-    assert held.values[:, 0].tolist() == [5, 5, 5, 8]
-    assert "2 of 4 bins have no sample" in held.notes[0]
-
-
 def test_entities_are_summed_unless_the_whole_stands_beside_its_parts():
     parts = [{"time": 0.0, "metric": "m", "entity": e, "value": v} for e, v in (("a", 1.0), ("b", 2.0))]
     assert demand(trace_of(parts, "series"), "metric").values.tolist() == [[3.0]]

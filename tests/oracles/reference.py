@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import combinations, groupby
 
 WHOLE = 1000
 PLENTY = 1 << 40
@@ -95,6 +95,7 @@ class Machine:
         self.share = [WHOLE] * node.gpus
         self.gpu_memory = [PLENTY if node.gpu_memory is None else node.gpu_memory] * node.gpus
         self.applications: Counter[str | None] = Counter()
+        self.caps: dict[str | None, int] = {}
         self.classes: Counter[int] = Counter()
 
     def copy(self) -> Machine:
@@ -102,6 +103,7 @@ class Machine:
         other.node = self.node
         other.free, other.share, other.gpu_memory = dict(self.free), list(self.share), list(self.gpu_memory)
         other.applications, other.classes = Counter(self.applications), Counter(self.classes)
+        other.caps = dict(self.caps)
         return other
 
     @property
@@ -123,8 +125,19 @@ class Machine:
             self.allows(ask)
             and len(self.fitting(ask)) >= ask.gpus
             and all(self.free[a] >= getattr(ask, a) for a in AMOUNTS if a not in ignoring and getattr(ask, a) > 0)
-            and (ask.limit is None or "limit" in ignoring or self.applications[ask.application] < ask.limit)
+            and (ask.limit is None or "limit" in ignoring or self._living_allowed(ask))
         )
+
+    def _living_allowed(self, ask: Ask) -> bool:
+        """Return whether one more of its application may live here, by its own limit and those of who is planned."""
+        most = min(ask.limit or 0, self.caps.get(ask.application, PLENTY))
+        return self.applications[ask.application] < most
+
+    def bear(self, ask: Ask, living: int) -> None:
+        """Let no more instances come than a planned one can bear that will have `living` of its application there."""
+        if ask.limit is not None:
+            most = self.applications[ask.application] + max(ask.limit - living, 0)
+            self.caps[ask.application] = min(self.caps.get(ask.application, PLENTY), most)
 
     def take(self, ask: Ask, devices: Sequence[int], sign: int = 1) -> None:
         for amount in AMOUNTS:
@@ -157,8 +170,6 @@ def _shares(machine: Machine, ask: Ask, d: int) -> int:
 ORDERS: dict[str, Callable[[Job], float]] = {
     "fifo": lambda job: job.submit,
     "sjf": lambda job: job.predicted,
-    "srtf": lambda job: job.predicted,  # nobody has run yet who waits
-    "las": lambda job: 0.0,
     "gpu-time": lambda job: job.predicted * max(sum(a.gpus * a.milli * k for a, k in job.groups if a.gpus), 1) / 1000.0,
     "priority": lambda job: 0.001 * job.submit - job.priority,
 }
@@ -193,17 +204,32 @@ def typical_kinds(jobs: Sequence[Job], models: Sequence[str]) -> list[tuple[int,
         covered += count
         if covered >= 0.95 * counts.total():
             break
-    return [(*kind, count / covered) for kind, count in kept]
+    total = counts.total()
+    return [(*kind, count / total / (covered / total)) for kind, count in kept]
 
 
 def fragmentation(machine: Machine, fleet: Fleet) -> float:
     """Return the idle milli-GPU that the typical workload could not use (Weng et al., ATC'23, section 3)."""
-    total = 0.0
+    # By what a kind lacks, in this order: ties between nodes depend on the order of additions.
+    lacks = dict.fromkeys(("both", "gpu", "cpu", "no gpus wanted", "no gpus wanted, no room", "model"), 0.0)
     model = fleet.models.index(machine.node.model or "")
     for cpu, milli, gpus, allowed, popularity in fleet.typical:
         usable = [share for share in machine.share if share >= milli]
-        served = gpus > 0 and allowed >> model & 1 and machine.free["cpu"] >= cpu and len(usable) >= gpus
-        total += popularity * (machine.gpu_free - sum(usable) if served else machine.gpu_free)
+        enough_cpu, wasted = machine.free["cpu"] >= cpu, machine.gpu_free
+        if gpus == 0:
+            lack = "no gpus wanted" if enough_cpu else "no gpus wanted, no room"
+        elif not allowed >> model & 1:
+            lack = "model"
+        elif len(usable) < gpus:
+            lack = "gpu" if enough_cpu else "both"
+        elif not enough_cpu:
+            lack = "cpu"
+        else:
+            lack, wasted = "gpu", machine.gpu_free - sum(usable)
+        lacks[lack] += popularity * wasted
+    total = 0.0
+    for part in lacks.values():
+        total += part
     return total
 
 
@@ -274,7 +300,8 @@ def fgd(machine: Machine, ask: Ask, fleet: Fleet) -> tuple[int, tuple[int, ...]]
     for devices in choices:
         trial = machine.copy()
         trial.take(ask, devices)
-        scored.append((int(100.0 / (1.0 + math.exp(-(before - fragmentation(trial, fleet)) / 1000.0))), devices))
+        fall = (before - fragmentation(trial, fleet)) / 1000.0
+        scored.append((int(1.0 / (1.0 + math.exp(-fall)) * 100.0), devices))
     return max(scored, key=lambda choice: choice[0])
 
 
@@ -302,8 +329,25 @@ PLACEMENTS: dict[str, tuple[Score, Devices, str]] = {
 }
 
 
+def hardest_first(groups: Sequence[tuple[Ask, int]], nodes: Sequence[Node]) -> tuple[tuple[Ask, int], ...]:
+    """Return a gang's roles in the order in which they are placed: those that fewest empty nodes can hold come first.
+
+    Among equals, who asks for more GPU share, CPU, memory, disk, RDMA, GPU memory, in that order; then who has the lower
+    limit; then as given.
+    """
+
+    def ease(group: tuple[Ask, int]) -> tuple[float, ...]:
+        ask = group[0]
+        holding = sum(Machine(node).holds(ask) for node in nodes)
+        amounts = (-getattr(ask, a) for a in AMOUNTS)
+        limit = math.inf if ask.limit is None else ask.limit
+        return holding, -ask.gpus * ask.milli, *amounts, -ask.gpu_memory, limit
+
+    return tuple(sorted(groups, key=ease))
+
+
 class Placer:
-    """Finds nodes and devices for the instances of a job."""
+    """Finds nodes and devices for the instances of a job, whose roles are in the order in which they are placed."""
 
     def __init__(self, placement: str, fleet: Fleet) -> None:
         self.score, self.devices, self.gang = PLACEMENTS[placement]
@@ -319,8 +363,43 @@ class Placer:
             else:
                 placed = self._put_close(trial, ask, size, spots)
             if not placed:
-                return None
+                return self._search(machines, job) if len(job.groups) > 1 else None
         return tuple(spots)
+
+    def _search(self, machines: Sequence[Machine], job: Job) -> tuple[Spot, ...] | None:
+        """Return the first complete assignment, instance by instance, in order of node and device set; None for none.
+
+        Instances of a role are alike, so none comes before the one before it in that order.
+        """
+        trial = [m.copy() for m in machines]
+        asked = [ask for ask, size in job.groups for _ in range(size)]
+        spots: list[Spot] = []
+
+        def rest_fits(k: int) -> bool:
+            left = Counter(asked[k:])
+            return all(sum(m.room(ask, size) for m in trial) >= size for ask, size in left.items())
+
+        def put_rest(k: int) -> bool:
+            if k == len(asked):
+                return True
+            ask = asked[k]
+            same_role = k > 0 and len(_roles(job, k)) == len(_roles(job, k - 1))
+            earliest = (spots[-1].node, _number(spots[-1].devices)) if same_role else (0, 0)
+            if not rest_fits(k):
+                return False
+            for n in range(earliest[0], len(trial)):
+                for devices in _choices(trial[n], ask):
+                    if (n, _number(devices)) < earliest:
+                        continue
+                    trial[n].take(ask, devices)
+                    spots.append(Spot(n, devices, ask))
+                    if put_rest(k + 1):
+                        return True
+                    spots.pop()
+                    trial[n].take(ask, devices, -1)
+            return False
+
+        return tuple(spots) if put_rest(0) else None
 
     def _put(self, machines: Sequence[Machine], ask: Ask, n: int | None, spots: list[Spot]) -> bool:
         if n is None or not machines[n].holds(ask):
@@ -365,6 +444,31 @@ class Placer:
         return everywhere
 
 
+def _roles(job: Job, k: int) -> list[int]:
+    """Return the roles of job up to that of its instance k."""
+    ends = [sum(size for _, size in job.groups[: g + 1]) for g in range(len(job.groups))]
+    return [g for g, end in enumerate(ends) if g == 0 or ends[g - 1] <= k]
+
+
+def _number(devices: Sequence[int]) -> int:
+    return sum(1 << d for d in devices)
+
+
+def _choices(machine: Machine, ask: Ask) -> list[tuple[int, ...]]:
+    """Return the device sets one more instance could take, as binary numbers in order; of sets alike, the first.
+
+    Whole GPUs are always the first free ones.
+    """
+    if not machine.holds(ask):
+        return []
+    if ask.gpus == 0 or ask.milli == WHOLE:
+        return [tuple(machine.fitting(ask)[: ask.gpus])]
+    found: dict[tuple[tuple[int, int], ...], tuple[int, ...]] = {}
+    for devices in sorted(combinations(machine.fitting(ask), ask.gpus), key=_number):
+        found.setdefault(tuple(sorted((machine.share[d], machine.gpu_memory[d]) for d in devices)), devices)
+    return list(found.values())
+
+
 def _least(now: Machine, later: Machine) -> Machine:
     """Return what is free both now and later, with the present company."""
     both = now.copy()
@@ -390,11 +494,10 @@ class Reference:
         placement: str,
         max_wait: float = math.inf,
     ) -> None:
-        self.jobs, self.backfill, self.max_wait = jobs, backfill, max_wait
+        self.backfill, self.max_wait = backfill, max_wait
+        jobs = [replace(job, groups=hardest_first(job.groups, nodes)) for job in jobs]
+        self.jobs = jobs
         self.starving: set[int] = set()
-        if backfill == "conservative":
-            # A plan that lasts no time would hide nothing from others.
-            self.jobs = [replace(job, predicted=max(job.predicted, 1.0)) for job in jobs]
         self.key = ORDERS[order]
         self.placer = Placer(placement, Fleet(nodes, jobs))
         self.machines = [Machine(n) for n in nodes]
@@ -403,6 +506,8 @@ class Reference:
         self.running: list[int] = []
         self.end: dict[int, float] = {}
         self.believed_end: dict[int, float] = {}
+        self.outlived: dict[int, float] = {}
+        """When each job will have run as long as it is believed to."""
         self.reserved: tuple[int, float, tuple[Spot, ...]] | None = None
         self.plans: dict[int, tuple[float, tuple[Spot, ...]]] = {}
         self.plans_hold = True
@@ -414,7 +519,7 @@ class Reference:
         coming = sorted(range(len(self.jobs)), key=lambda j: (self.jobs[j].submit, j))
         never = [self.placer.place(self.machines, job) is None for job in self.jobs]
         while coming or self.running or self.plans:
-            corrections = [self.believed_end[j] for j in self.running if self.now <= self.believed_end[j] < self.end[j]]
+            corrections = [self.outlived[j] for j in self.running if self.now <= self.outlived[j] < self.end[j]]
             events = [self.end[j] for j in self.running] + [start for start, _ in self.plans.values()]
             if self.backfill in ("easy", "conservative") or (self.backfill == "greedy" and self.max_wait < math.inf):
                 events += corrections
@@ -423,8 +528,9 @@ class Reference:
             for j in [j for j in self.running if self.end[j] == self.now]:
                 self._finish(j)
             for j in self.running:
-                if self.believed_end[j] == self.now:
-                    self.believed_end[j] = self.now + max(self.now - self.outcomes[j].start, 1.0)
+                if self.outlived[j] == self.now:
+                    self.outlived[j] = self.now + max(self.now - self.outcomes[j].start, 1.0)
+                    self.believed_end[j] = self.outlived[j]
                     self.reserved, self.plans_hold = None, False
             for j in self.waiting:
                 if j not in self.starving and self._starves(j) == self.now:
@@ -476,7 +582,8 @@ class Reference:
             self.machines[spot.node].take(spot.ask, spot.devices)
         outcome = self.outcomes[j]
         outcome.fate, outcome.start, outcome.spots = "runs", self.now, spots
-        self.end[j], self.believed_end[j] = self.now + self.jobs[j].duration, self.now + self.jobs[j].predicted
+        self.end[j], self.outlived[j] = self.now + self.jobs[j].duration, self.now + self.jobs[j].predicted
+        self.believed_end[j] = self._finish_of(j, self.now) if self.backfill == "conservative" else self.outlived[j]
         self.running.append(j)
         if j in self.waiting:
             self.waiting.remove(j)
@@ -528,26 +635,47 @@ class Reference:
 
     # --- Conservative backfilling: everybody has a plan, and nobody may get in another's way. ---
 
+    def _finish_of(self, j: int, start: float) -> float:
+        """Return when a plan of job j would end: what lasts no time has its place until the next moment."""
+        return max(start + self.jobs[j].predicted, math.nextafter(start, math.inf))
+
     def _plan_all(self) -> None:
-        """Plan who has no plan, or everyone, one by one, where ends differ from what was believed; start who is due."""
-        anew, self.plans_hold = not self.plans_hold, True
+        """Plan who has no plan and start who is due; where ends differ from what was believed, look at every plan.
+
+        One by one, in order: a plan that no longer holds is made anew, and one that can start earlier is moved.
+        """
+        look, self.plans_hold = not self.plans_hold, True
         for j in list(self.waiting):
-            if anew or j not in self.plans:
-                self.plans.pop(j, None)
+            if j not in self.plans:
                 self.plans[j] = self._plan(j)
+            elif look:
+                before = self.plans.pop(j)
+                found = self._plan(j)
+                self.plans[j] = before if self._holds(j, before) and found[0] >= before[0] else found
             if self.plans[j][0] <= self.now:
                 self._start(j, self.plans.pop(j)[1])
 
     def _plan(self, j: int) -> tuple[float, tuple[Spot, ...]]:
         """Return the earliest time from which job j fits for as long as it is believed to run, and where."""
         ends = {self.believed_end[k] for k in self.running}
-        ends |= {start + self.jobs[k].predicted for k, (start, _) in self.plans.items()}
+        ends |= {self._finish_of(k, start) for k, (start, _) in self.plans.items()}
         for time in [self.now, *sorted(end for end in ends if end > self.now)]:
-            spots = self.placer.place(self._fullest_between(time, time + self.jobs[j].predicted), self.jobs[j])
+            spots = self.placer.place(self._fullest_between(time, self._finish_of(j, time)), self.jobs[j])
             if spots is not None:
                 self.promises.setdefault(j, time)
                 return time, spots
         raise AssertionError("a job that fits on the empty cluster fits once everybody has ended")
+
+    def _holds(self, j: int, plan: tuple[float, tuple[Spot, ...]]) -> bool:
+        """Return whether job j, which has no plan now, fits where and when this plan says."""
+        start, spots = plan
+        machines = self._fullest_between(start, self._finish_of(j, start))
+        for spot in spots:
+            machine = machines[spot.node]
+            if not machine.holds(spot.ask) or not set(spot.devices) <= set(machine.fitting(spot.ask)):
+                return False
+            machine.take(spot.ask, spot.devices)
+        return True
 
     def _fullest_between(self, begin: float, end: float) -> list[Machine]:
         """Return the least that is free at any moment in [begin, end); it falls only when a plan starts."""
@@ -560,6 +688,12 @@ class Reference:
             machine.free = {a: max(x, 0) for a, x in machine.free.items()}
             machine.share = [max(x, 0) for x in machine.share]
             machine.gpu_memory = [max(x, 0) for x in machine.gpu_memory]
+        for moment in moments:
+            then = self._planned_at(moment)
+            for k, (start, spots) in self.plans.items():
+                if start <= moment < self._finish_of(k, start):
+                    for spot in spots:
+                        least[spot.node].bear(spot.ask, then[spot.node].applications[spot.ask.application])
         return least
 
     def _planned_at(self, moment: float) -> list[Machine]:
@@ -567,7 +701,7 @@ class Reference:
         machines = self._after(moment)
         company = [Counter(m.classes) for m in machines]
         for k, (start, spots) in self.plans.items():
-            if start <= moment < start + self.jobs[k].predicted:
+            if start <= moment < self._finish_of(k, start):
                 for spot in spots:
                     machines[spot.node].take(spot.ask, spot.devices)
         for machine, classes in zip(machines, company, strict=True):

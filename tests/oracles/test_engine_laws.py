@@ -13,7 +13,7 @@ from gputwin.simulation.simulate import Scheduler
 from tests.oracles.formulas import mg1_wait
 from tests.oracles.queueing import Arrivals, Floats, Outcome, replicate, serve, servers
 
-ORDERS = ["fifo", "sjf", "priority", "gpu-time", "las", "srtf"]
+ORDERS = ["fifo", "sjf", "priority", "gpu-time"]
 RULES = BACKFILLS.names()
 WAITING_RULES = [rule for rule in RULES if rule != "loss"]
 

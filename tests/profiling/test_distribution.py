@@ -36,6 +36,27 @@ def test_quantiles_are_where_the_mass_is_reached_and_intervals_hold_their_bins(g
     assert (low, middle, high) == (grid.least[10], grid.values[20], grid.most[30])
 
 
+def test_intervals_hold_what_they_promise_of_a_few_outcomes(grid: Grid) -> None:
+    """A dozen outcomes of unequal weight, as after a few repetitions; the truth is drawn from the distribution itself."""
+    rng = np.random.default_rng(1)
+    mass = np.zeros((3000, BINS), np.float32)
+    for row in mass:
+        np.add.at(row, rng.integers(0, BINS, 12), rng.uniform(0.2, 1.0, 12))
+    mass /= mass.sum(axis=1, keepdims=True)
+    low, high = grid.quantiles(mass, np.array([0.1, 0.9])).T
+    inside = (grid.values >= low[:, None] * (1 - 1e-9)) & (grid.values <= high[:, None] * (1 + 1e-9))
+    assert (mass * inside).sum(axis=1).mean() == pytest.approx(0.8, abs=0.02)
+
+
+def test_cautious_quantiles_are_where_the_level_is_reached(grid: Grid) -> None:
+    rng = np.random.default_rng(2)
+    mass = rng.dirichlet(np.full(BINS, 0.05), 500).astype(np.float32)
+    low, high = grid.quantiles(mass, np.array([0.1, 0.9]), cautious=True).T
+    reached = np.cumsum(mass, axis=1, dtype=np.float64) / mass.sum(axis=1, dtype=np.float64)[:, None]
+    assert np.array_equal(low, grid.least[(reached >= 0.1).argmax(axis=1)])
+    assert np.array_equal(high, grid.most[(reached >= 0.9).argmax(axis=1)])
+
+
 def test_the_grid_keeps_point_masses() -> None:
     duration = np.array([13.0] * 50 + [5000.0] * 50)
     grid = Grid.of(duration, np.ones(100))

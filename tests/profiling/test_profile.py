@@ -57,7 +57,7 @@ def test_what_was_saved_predicts_the_same(found: Profile, tmp_path: Path) -> Non
     later = tasks(40, seed=3)
     from gputwin.profiling.predict import predict_trace
 
-    again = predict_trace(load(found.save(tmp_path / "model")), trace_of(later))
+    again = predict_trace(load(found.save(tmp_path / "model")), trace_of(later)).frame
     assert again.equals(found.predict(trace_of(later)))
 
 

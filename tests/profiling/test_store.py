@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,19 +11,31 @@ import polars as pl
 import pytest
 
 from gputwin.core.errors import InputError, UserError
-from gputwin.profiling.jobs import Submitted
+from gputwin.profiling.alignment import Recording
+from gputwin.profiling.evaluation.scores import LEVELS, score
+from gputwin.profiling.jobs import History, Submitted
 from gputwin.profiling.model import MODELS, fit
 from gputwin.profiling.store import MODEL_FILE, Saved, load, save, telling_columns
+from gputwin.traces.dataset import TraceMeta
 from tests.profiling.workloads import history
+
+
+def saved(name: str, past: History) -> Saved:
+    recording = Recording.of(TraceMeta("test", fingerprint="abc", origin_unix_seconds=5.0), past)
+    model, baseline = fit(name, past), fit("median", past)
+    seconds, quantiles, _ = baseline.forecast(past.jobs, LEVELS)
+    promised = score(past.outcomes.duration, seconds, quantiles)
+    return Saved(name, model, None, recording, telling_columns(past.jobs), baseline, promised)
 
 
 @pytest.mark.parametrize("name", MODELS.names())
 def test_a_saved_model_predicts_the_same(name: str, tmp_path: Path) -> None:
     past = history(150)
     model = fit(name, past)
-    save(Saved(name, model, None, "abc", telling_columns(past.jobs)), tmp_path / "model")
+    given = saved(name, past)
+    save(replace(given, model=model), tmp_path / "model")
     back = load(tmp_path / "model")
-    assert (back.kind, back.fingerprint) == (name, "abc")
+    assert (back.kind, back.recording, back.promised) == (name, given.recording, given.promised)
     new = history(40, seed=8).jobs
     for ours, theirs in zip(model.forecast(new), back.model.forecast(new), strict=True):
         assert np.array_equal(ours, theirs)
@@ -30,8 +43,7 @@ def test_a_saved_model_predicts_the_same(name: str, tmp_path: Path) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    past = history(60)
-    return save(Saved("online", fit("online", past), None, "abc", telling_columns(past.jobs)), tmp_path / "model")
+    return save(saved("online", history(60)), tmp_path / "model")
 
 
 def test_nothing_in_the_folder_is_code(folder: Path) -> None:
@@ -42,6 +54,7 @@ def test_nothing_in_the_folder_is_code(folder: Path) -> None:
     ("change", "said"),
     [
         ({"schema_version": 99}, "version 99 of the trace schema"),
+        ({"format": 1}, "version 1 of saved models"),
         ({"submit_columns": {"user": "String"}}, "other submit-time columns"),
         ({"model": {"type": "os.system", "fields": {}}}, "not a saved model"),
         ({"model": 5}, "not a duration model"),

@@ -18,7 +18,9 @@ from gputwin.report.page import FigurePart
 from gputwin.simulation.cluster import open_cluster
 from gputwin.simulation.load import LoadCheck, check_load
 from gputwin.traces.dataset import Trace
+from gputwin.traces.lifetimes import observed
 from gputwin.traces.locate import open_trace
+from tests.consistency.reference import Life, lives, offered_gpu_seconds
 from tests.report.samples import figures, sections, trace_of
 
 
@@ -40,6 +42,11 @@ def parts(trace: Trace, check: LoadCheck) -> dict[str, FigurePart]:
 @pytest.fixture(scope="module")
 def tasks(trace: Trace) -> list[dict[str, Any]]:
     return trace.tasks.to_dicts()
+
+
+@pytest.fixture(scope="module")
+def seen(trace: Trace) -> list[Life]:
+    return lives(trace.tasks, observed(trace.tasks))
 
 
 def arrival(task: dict[str, Any]) -> float | None:
@@ -116,7 +123,7 @@ def test_durations(id_: str, parts: dict[str, FigurePart], tasks: list[dict[str,
     assert curve["share"][-1] == 1.0
 
 
-def test_gpus_per_task(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]) -> None:
+def test_gpus_per_task(parts: dict[str, FigurePart], tasks: list[dict[str, Any]], seen: list[Life]) -> None:
     def label(amount: float) -> str:
         if amount <= 1:
             return "0" if amount == 0 else "<1" if amount < 1 else "1"
@@ -124,9 +131,9 @@ def test_gpus_per_task(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]
 
     counts: Counter[str] = Counter()
     hours: defaultdict[str, float] = defaultdict(float)
-    for task in tasks:
+    for task, life in zip(tasks, seen, strict=True):
         counts[label(gpus(task))] += 1
-        hours[label(gpus(task))] += gpus(task) * (runtime(task) or 0.0) / 3600
+        hours[label(gpus(task))] += gpus(task) * (life.held or 0.0) / 3600
     shown = {r["gpus"]: r for r in parts["gpus-per-task"].data.to_dicts()}
     assert {k: r["tasks"] for k, r in shown.items()} == counts
     assert {k: r["gpu_hours"] for k, r in shown.items()} == pytest.approx(hours)
@@ -136,11 +143,11 @@ def test_gpus_per_task(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]
     assert f"Of {total:,.0f} GPU-hours, {max(hours.values()) / total:.1%} went" in caption
 
 
-def test_the_largest_users(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]) -> None:
+def test_the_largest_users(parts: dict[str, FigurePart], tasks: list[dict[str, Any]], seen: list[Life]) -> None:
     counts = Counter(t["user"] for t in tasks)
     hours: defaultdict[str, float] = defaultdict(float)
-    for task in tasks:
-        hours[task["user"]] += gpus(task) * (runtime(task) or 0.0)
+    for task, life in zip(tasks, seen, strict=True):
+        hours[task["user"]] += gpus(task) * (life.held or 0.0)
     top = math.ceil(0.05 * len(counts))
     share = sum(sorted(counts.values(), reverse=True)[:top]) / len(tasks)
     held = sum(sorted(hours.values(), reverse=True)[:top]) / sum(hours.values())
@@ -149,17 +156,9 @@ def test_the_largest_users(parts: dict[str, FigurePart], tasks: list[dict[str, A
     assert f"hold {held:.1%} of the GPU-hours" in caption
 
 
-def test_load(parts: dict[str, FigurePart], check: LoadCheck, tasks: list[dict[str, Any]]) -> None:
-    last = max(max(t["end_time"] or 0.0, arrival(t) or 0.0, t["start_time"] or 0.0) for t in tasks)
-    first_arrival, last_arrival = (f(t for t in map(arrival, tasks) if t is not None) for f in (min, max))
-    held = 0.0
-    for task in tasks:
-        begin, ran = arrival(task), runtime(task)
-        if task["is_running"] and begin is not None:
-            ran = last - begin
-        if begin is not None and ran is not None:
-            held += gpus(task) * max(min(begin + ran, last_arrival) - begin, 0.0)
-    mean = held / (last_arrival - first_arrival) / 6742
+def test_load(parts: dict[str, FigurePart], check: LoadCheck, trace: Trace, seen: list[Life]) -> None:
+    window = observed(trace.tasks)
+    mean = offered_gpu_seconds(seen, window) / window.seconds / 6742
     (whole,) = [x for x in check.loads if (x.resource, x.models) == ("gpu_milli", "any")]
     assert whole.mean == pytest.approx(mean)
     assert parts["load"].caption.startswith(f"The most loaded is GPU: {mean:.1%} of 6,742 GPUs on average")

@@ -118,13 +118,12 @@ def test_a_job_that_never_starts_waits_for_nothing():
 
 
 def test_looking_for_causes_changes_no_schedule():
-    # W's small group goes where it leaves least, node 0 (10 - 4 cores against 12 - 4), and its large group then has no
-    # room there and no disk on node 1: it waits for Z to end at 10. X, which starts at 2 on node 1, makes that node the
-    # tighter one, so that W would fit, but nobody tries W again until something ends: X at 5, which undoes it.
+    # W's small group would leave least on node 0 (10 - 4 cores against 12 - 4), where its large group then had no room,
+    # and there is no disk on node 1. The large group fits on fewer nodes, so it goes first, and W starts at once.
     small, large = Ask(cpu=4000), Ask(cpu=8000, disk=80)
     z, x = job(0, 10, Ask(cpu=6000, disk=10)), job(2, 3, Ask(cpu=5000, memory=10))
     nodes = Node(0, cpu=16000, memory=0, disk=100), Node(0, cpu=12000, memory=10, disk=0)
     case = Case(nodes, (z, gang(1, 5, (small, 1), (large, 1)), x))
     for attribute in (True, False):
         run = case.run("fifo", "greedy", "best-fit", attribute=attribute)
-        assert run.world.queue.jobs["start"].tolist() == [0, 10, 2]
+        assert run.world.queue.jobs["start"].tolist() == [0, 1, 2]

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.load import Load, check_load, demand_steps, integral_of_demand, tasks_that_never_fit
+from gputwin.simulation.load import check_load, tasks_that_never_fit
+from gputwin.simulation.offered import Load, demand_steps, integral_of_demand
 from gputwin.traces.dataset import Trace, TraceMeta
 
 NODE = NodeGroup("node", 1, gpus=2, gpu_model="T4", cpu_milli=10_000, memory_mib=1_000, disk_mib=500, rdma_percent=100)
@@ -80,8 +81,38 @@ def test_what_still_runs_occupies_its_share_to_the_end() -> None:
     assert result.loads[0].mean == pytest.approx(0.5)
 
 
+def test_what_ran_when_the_record_began_occupies_its_share_from_the_beginning() -> None:
+    tasks = [
+        {"was_running": True, "is_running": True},
+        {"was_running": True, "end_time": 4.0},
+        {"submit_time": 8.0, "start_time": 8.0, "end_time": 12.0},
+        {"submit_time": 80.0, "start_time": 80.0, "end_time": 84.0},
+    ]
+    found = check_load(trace(*tasks), ONE_NODE)
+    assert found.tasks_without_duration == 0
+    # The record begins at 4, when the second ends, and lasts to 84, when the first is still there.
+    assert (found.window.begin, found.window.until) == (4.0, 84.0)
+    assert found.loads[0].mean == pytest.approx((80 + 4 + 4) / 80 / 2)
+    assert found.series["load"][0] == pytest.approx(0.5)
+
+
+def test_there_is_no_verdict_where_it_would_rest_on_what_is_unknown() -> None:
+    lost = {"submit_time": 0.0, "start_time": 0.0, "gpu_count": 2}
+    sure = check_load(trace(*THREE[:2], lost), Cluster("large", (NODE, NodeGroup("other", 1, gpus=6))))
+    assert "fits with room: at most 50%" in sure.verdict
+    unsure = check_load(trace(*THREE[:2], lost), ONE_NODE)
+    assert unsure.loads[0].mean == pytest.approx(0.5)
+    assert unsure.loads[0].mean_at_most == pytest.approx(1.5)
+    assert unsure.verdict.startswith(
+        "No verdict: without 1 tasks of which it is not known when they ran the trace asks for 50% of GPUs on average, "
+        "with them for up to 150%."
+    )
+    hopeless = check_load(trace(*({**t, "gpu_count": 8} for t in THREE), lost), ONE_NODE)
+    assert "does not fit" in hopeless.verdict
+
+
 def test_tasks_of_unknown_duration_are_left_out_and_counted() -> None:
-    tasks = [*THREE[:2], {"submit_time": 2.0}]
+    tasks = [*THREE[:2], {"submit_time": 2.0, "gpu_count": 0, "cpu_milli": 1}]
     result = check_load(trace(*tasks), ONE_NODE)
     assert (result.tasks, result.tasks_without_duration) == (3, 1)
     assert result.loads[0].mean == pytest.approx(0.5)

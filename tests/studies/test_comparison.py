@@ -9,9 +9,12 @@ import polars as pl
 import pytest
 from scipy.stats import t
 
+from gputwin.cli.main import main
 from gputwin.core.errors import UserError
+from gputwin.simulation.scenario import simulate
 from gputwin.studies.comparison import Scenario, ScenarioRun, compare, label_runs, run_scenarios
 from gputwin.studies.comparison.verdict import recommendation
+from gputwin.traces.locate import open_trace
 
 NAMES = [f"synthetic:philly?jobs=400&seed={seed}" for seed in range(3)]
 CLUSTER = "homogeneous:4x8"
@@ -71,6 +74,45 @@ def test_saved_runs_are_named_by_what_they_differ_in(compared):
     first = [run.result for run in compared.runs if run.replicate == "0"]
     assert [run.label for run in label_runs(first)] == ["fifo, strict", "sjf, strict", "fifo, greedy"]
     assert len({run.replicate for run in label_runs(first)}) == 1
+
+
+def test_runs_that_differ_only_in_predictions_are_two_scenarios():
+    trace = open_trace(NAMES[0])
+    tasks = trace.tasks.select("job_id", "role", pl.col("duration_seconds").fill_null(1.0).alias("predicted_seconds"))
+    worse = tasks.with_columns(pl.col("predicted_seconds").reverse())
+    runs = [
+        simulate(trace, CLUSTER, order="sjf", predict=predict, predict_name=name)
+        for predict, name in (("oracle", ""), (tasks, "models/a"), (worse, "models/b"))
+    ]
+    assert [run.label for run in label_runs(runs)] == ["oracle", "models/a", "models/b"]
+    assert compare(label_runs(runs)).labels == ("oracle", "models/a", "models/b")
+    # The same name for other predictions, as after training again.
+    again = simulate(trace, CLUSTER, order="sjf", predict=worse, predict_name="models/a")
+    labels = [run.label for run in label_runs([runs[1], again])]
+    assert len(set(labels)) == 2
+    assert all(label.startswith("models/a ") for label in labels)
+
+
+def test_the_same_run_twice_is_refused(compared):
+    run = compared.runs[0].result
+    with pytest.raises(UserError, match="run twice"):
+        compare(label_runs([run, run]))
+
+
+def test_a_run_of_another_trace_is_refused(tmp_path, capsys):
+    trace = open_trace(NAMES[0])
+    simulate(trace, CLUSTER).save(tmp_path / "own")
+    simulate(NAMES[1], CLUSTER).save(tmp_path / "foreign")
+    trace.save(tmp_path / "trace")
+    made = ["report", str(tmp_path / "trace"), "-o", str(tmp_path / "report.html"), "--run", str(tmp_path / "own")]
+    assert main(made) == 0
+    (tmp_path / "report.html").unlink()
+    capsys.readouterr()
+    assert main([*made, "--run", str(tmp_path / "foreign")]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "foreign: a run of another trace" in said
+    assert not (tmp_path / "report.html").exists()
 
 
 def test_runs_that_cannot_be_paired_are_refused(compared):

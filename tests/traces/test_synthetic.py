@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from gputwin.core.errors import UserError
-from gputwin.core.units import DAY, HOUR, WHOLE_GPU_MILLI
+from gputwin.core.units import DAY, HOUR
 from gputwin.traces.ingest import ingest
 from gputwin.traces.measures import RUNTIME, WAIT
 from gputwin.traces.reader import Clock
@@ -238,25 +238,11 @@ class TestPopulation:
     def test_statuses_are_mixed_and_say_which_times_are_known(self, pai: pl.DataFrame) -> None:
         share = dict(pai["status"].cast(pl.String).value_counts(normalize=True).rows())
         assert share["failed"] == pytest.approx(0.18, abs=0.03)
-        assert 0.004 < share["running"] < 0.02
-        assert 0.001 < share["waiting"] < 0.01
-        assert pai.filter(pl.col("status") == "waiting")["start_time"].is_null().all()
-        assert (pai["is_running"] == (pai["status"] == "running")).all()
-        assert pai.filter("is_running")["end_time"].is_null().all()
+        assert share.keys() == {"failed", "completed"}  # its record goes on until the last task has ended
         over = pai.filter(pl.col("status").is_in(["completed", "failed"]))
         assert over["end_time"].is_not_null().all()
         assert (over["start_time"] >= over["submit_time"]).all()
         assert (over["end_time"] > over["start_time"]).all()
-
-    def test_offered_load_is_plausible_whatever_the_size(self) -> None:
-        for jobs, seed in ((20_000, 1), (60_000, 7), (200_000, 3)):
-            tasks = generate("pai2020", jobs=jobs, seed=seed).tables["tasks"]
-            gpu_seconds = (
-                (pl.col("instances") * pl.col("gpu_count").cast(pl.Int64) * pl.col("gpu_milli") / WHOLE_GPU_MILLI)
-                * pl.col("duration_seconds")
-            ).sum()
-            span = jobs / RECIPES.get("pai2020").jobs_per_second
-            assert 0.45 < tasks.select(gpu_seconds).item() / (6_742 * span) < 1.1
 
 
 class TestArrivals:
@@ -276,13 +262,20 @@ class TestArrivals:
         counts = np.bincount(((submit - submit.min()) // HOUR).astype(int))
         assert counts.var() / counts.mean() > 3
 
-    @pytest.mark.parametrize("name", NAMES)
-    def test_a_smaller_trace_is_a_shorter_one(self, name: str) -> None:
-        rate = RECIPES.get(name).jobs_per_second
+    @pytest.mark.parametrize(("name", "seconds_per_job"), [("pai2020", 5.075), ("openb2023", 365.0), ("philly", 114.5)])
+    def test_a_smaller_trace_is_a_shorter_one(self, name: str, seconds_per_job: float) -> None:
         for jobs in (500, 5_000):
             submit = generate(name, jobs=jobs, seed=1).tables["tasks"]["submit_time"]
-            assert submit.max() - submit.min() < jobs / rate
-            assert submit.max() - submit.min() > 0.7 * jobs / rate
+            assert RECIPES.get(name).span(jobs) == pytest.approx(jobs * seconds_per_job, rel=1e-3)
+            assert submit.max() - submit.min() < jobs * seconds_per_job
+            assert submit.max() - submit.min() > 0.7 * jobs * seconds_per_job
+
+    @pytest.mark.parametrize("jobs", [500, 5_000, 47_742])
+    def test_a_smaller_dlrm2025_has_a_smaller_fleet_over_the_same_month(self, jobs: int) -> None:
+        tables = generate("dlrm2025", jobs=jobs, seed=1).tables
+        submit = tables["tasks"]["submit_time"]
+        assert submit.max() - submit.min() == pytest.approx(31 * DAY, rel=0.1)
+        assert tables["nodes"]["gpu_count"].sum() == pytest.approx(4_960 * jobs / 23_871, abs=8)
 
     def test_pai2020_starts_on_a_wednesday_at_midnight_in_shanghai(self, traces: dict[str, Synthetic]) -> None:
         trace = traces["pai2020"]

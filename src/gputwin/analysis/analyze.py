@@ -98,7 +98,7 @@ def _of_tasks(trace: Trace, seed: int, progress: Callable[[str], None]) -> list[
     progress("analysing the cluster")
     over_time = cluster(tasks, facts, trace.nodes)
     of = [trace.scan(name) if _rows(trace, name) else None for name in ("usage", "instances")]
-    topics += [over_time, machines(of[0], of[1], facts.last - facts.busy_from, facts.last)]
+    topics += [over_time, machines(of[0], of[1], facts.window)]
     progress("analysing bottlenecks")
     stranded = pl.DataFrame()
     if of[1] is not None and facts.knows("gpu_count", "cpu_milli", "memory_mib") and _rows(trace, "nodes"):

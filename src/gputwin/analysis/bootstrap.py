@@ -48,6 +48,9 @@ def mean_intervals(frame: Frame, value: str, by: Sequence[str] = (), *, seed: in
     for column in by:
         known = known.filter(~nw.col(column).is_null())
     cells = aggregate(known, [*by, "bin"], x.sum().alias("sum"), nw.len().alias("count"))
+    if not by and cells.is_empty():
+        # Nobody knows when they arrived, so there is no time to resample.
+        return pl.DataFrame({"low": [None], "high": [None]}, schema={"low": pl.Float64, "high": pl.Float64})
     if not by:
         cells = cells.with_columns(pl.lit(0).alias("_all"))
     keys = list(by) or ["_all"]

@@ -41,12 +41,13 @@ def binding(over_time: pl.DataFrame) -> pl.DataFrame:
     if values.max() < HALF_FULL:
         return pl.DataFrame()
     fullest = np.where(values.max(axis=1) >= FULL, values.argmax(axis=1), -1)
-    queued = over_time["queued"].to_numpy()
+    seconds = over_time["seconds"].to_numpy()
+    queued = over_time["queued"].to_numpy() * seconds
     total = queued.sum()
     rows = [
         {
             "resource": "none" if i < 0 else _RESOURCES[shares[i]],
-            "time_share": float((fullest == i).mean()),
+            "time_share": float(seconds[fullest == i].sum() / seconds.sum()),
             "queueing_share": float(queued[fullest == i].sum() / total) if total else None,
         }
         for i in (*range(len(shares)), -1)

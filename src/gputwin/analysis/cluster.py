@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import narwhals as nw
+import numpy as np
 import polars as pl
 
 from gputwin.analysis.bins import Bins
 from gputwin.analysis.frames import Frame, aggregate
-from gputwin.analysis.occupancy import occupancy
+from gputwin.analysis.occupancy import occupancy, time_mean
 from gputwin.analysis.tasks import TaskFacts
 from gputwin.analysis.topic import Remark, Topic
 from gputwin.analysis.words import share
@@ -15,39 +16,41 @@ from gputwin.analysis.words import share
 RESOURCES = {"gpus": "GPU", "cores": "CPU", "gib": "memory"}
 _MODELS_SHOWN = 8
 _NOTES = (
-    "Allocated is what started tasks asked for until they ended; tasks alive at the end hold it until then. Tasks whose "
-    "start is unknown are left out, so allocation is a lower bound. Curves are exact averages over equal bins.",
+    "Allocated is what tasks asked for, from their start (their submit, where the start is not told) to their end; a task "
+    "that ran when the trace began holds it from then on, one alive at the end until then. Tasks of which nobody knows "
+    "when they ran are left out. Curves are exact averages over equal bins.",
+    "Averages over time are over the window from the first arrival (the trace's beginning, where tasks ran then already) "
+    "to the last; stray arrivals at either end lie outside.",
     "A task queues from submit to start. Capacity is that of the trace's own node table.",
 )
 
 
 def timeline_bins(facts: TaskFacts) -> Bins:
-    """Return the bins in which tasks are followed: from where arrivals begin until the last; then it only drains."""
-    return Bins.covering(facts.busy_from, max(facts.last_arrival, facts.busy_from))
+    """Return the bins in which tasks are followed: those of the window."""
+    window = facts.window
+    # What begins at the very end of the window would be a bin of no time.
+    return Bins.covering(window.begin, float(np.nextafter(window.until, window.begin)))
 
 
 def allocation(tasks: Frame, facts: TaskFacts, bins: Bins, by: tuple[str, ...] = ()) -> pl.DataFrame:
     """Return what running tasks held on average in each bin: `running` tasks, `gpus`, `cores`, `gib`."""
     many = nw.col("instances")
-    # Where the source tells no start, work is taken to begin on arrival.
-    begin = nw.coalesce(nw.col("start"), nw.col("submit"))
-    held = tasks.with_columns(_begin=begin)
-    held = held.with_columns(_end=nw.col("_begin") + nw.col("at_risk"))
+    held = tasks.with_columns(_begin=nw.col("held_from"), _end=nw.col("held_from") + nw.col("held_seconds"))
     amounts = {"running": nw.lit(1.0), "gpus": nw.col("gpus").fill_null(0.0)}
     if facts.knows("cpu_milli"):
         amounts["cores"] = (nw.col("cpu_milli") * many / 1000).fill_null(0.0)
     if facts.knows("memory_mib"):
         amounts["gib"] = (nw.col("memory_mib") * many / 1024).fill_null(0.0)
-    return occupancy(held, "_begin", "_end", amounts, bins, by)
+    return occupancy(held, "_begin", "_end", amounts, bins, facts.window, by)
 
 
 def queue(tasks: Frame, facts: TaskFacts, bins: Bins) -> pl.DataFrame:
     """Return what waited on average in each bin: `queued` tasks, `queued_gpus`."""
-    # A task that never started waits until the trace ends, where it is known to be waiting still.
+    # A task that never started waits until it was taken back or the trace ends, where it is known to have waited on.
     waits_on = (nw.col("status") == "waiting") & nw.col("start").is_null()
-    end = nw.coalesce(nw.col("start"), nw.when(waits_on).then(nw.lit(facts.last)))
+    end = nw.coalesce(nw.col("start"), nw.when(waits_on).then(nw.coalesce(nw.col("end"), nw.lit(facts.window.last))))
     amounts = {"queued": nw.lit(1.0), "queued_gpus": nw.col("gpus").fill_null(0.0)}
-    return occupancy(tasks.with_columns(_until=end), "submit", "_until", amounts, bins)
+    return occupancy(tasks.with_columns(_until=end), "submit", "_until", amounts, bins, facts.window)
 
 
 def capacity_of(nodes: pl.DataFrame) -> dict[str, float]:
@@ -64,10 +67,11 @@ def cluster(tasks: Frame, facts: TaskFacts, nodes: pl.DataFrame) -> Topic | None
     """Return allocation and queue over time; None where neither starts nor runtimes are known."""
     if not facts.knows("arrival", "runtime"):
         return None
+    remarks = [Remark(text, True) for text in facts.window.sentences()]
     bins = timeline_bins(facts)
     series = allocation(tasks, facts, bins)
     if facts.knows("wait"):
-        series = series.join(queue(tasks, facts, bins), on="begin", maintain_order="left")
+        series = series.join(queue(tasks, facts, bins).drop("seconds"), on="begin", maintain_order="left")
     capacity = capacity_of(nodes)
     series = series.with_columns(
         (pl.col(name) / capacity[name]).alias(f"{name}_share")
@@ -85,16 +89,14 @@ def cluster(tasks: Frame, facts: TaskFacts, nodes: pl.DataFrame) -> Topic | None
         tables["by_gpu_model"] = by_model.filter(
             pl.col("gpu_model").is_in(largest["gpu_model"].head(_MODELS_SHOWN).to_list())
         )
-    return Topic("cluster", "Cluster", tables, (*_remarks(tables), *_endless(tasks, series)), _NOTES)
+    return Topic("cluster", "Cluster", tables, (*_remarks(tables), *_endless(tasks, series), *remarks), _NOTES)
 
 
 def _endless(tasks: Frame, series: pl.DataFrame) -> list[Remark]:
     """Return a warning where tasks without an end hold much of what is allocated, and that is more than there is."""
     if "gpus_share" not in series.columns or float(series["gpus_share"].max() or 0.0) <= 1.05:  # type: ignore[arg-type]
         return []
-    held = tasks.filter(~nw.col("at_risk").is_null()).with_columns(
-        _held=nw.col("gpus").fill_null(0.0) * nw.col("at_risk")
-    )
+    held = tasks.filter(~nw.col("held_seconds").is_null()).with_columns(_held=nw.col("gpu_seconds").fill_null(0.0))
     found = aggregate(held, ["ended"], nw.col("_held").sum().alias("held"), nw.len().alias("tasks"))
     alive = found.filter(pl.col("ended") == 0)
     total = float(found["held"].sum())
@@ -105,21 +107,40 @@ def _endless(tasks: Frame, series: pl.DataFrame) -> list[Remark]:
     return [Remark(f"{text}source lost their ends rather than they ran on, allocation is overstated.", True)]
 
 
+def _peak(series: pl.DataFrame, column: str) -> float:
+    """Return the largest share of a column, rounded so that sums of floats do not exceed 1 by themselves."""
+    return round(float(series[column].max() or 0.0), 6)  # type: ignore[arg-type]
+
+
+def _overfull_models(tables: dict[str, pl.DataFrame]) -> list[str]:
+    """Return the GPU models of which more is held in some bin than there is."""
+    if "by_gpu_model" not in tables:
+        return []
+    parts = tables["by_gpu_model"].partition_by("gpu_model", as_dict=True)
+    return sorted(str(model) for (model,), part in parts.items() if _peak(part, "gpus_share") > 1)
+
+
+def _joined(names: list[str]) -> str:
+    """Return names as people list them."""
+    return " and ".join(names) if len(names) < 3 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
 def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
     series, remarks = tables["over_time"], []
     shares = {RESOURCES[n]: f"{n}_share" for n in RESOURCES if f"{n}_share" in series.columns and series[n].sum() > 0}
     if shares:
-        means = {name: float(series[column].mean()) for name, column in shares.items()}  # type: ignore[arg-type]
+        means = {name: time_mean(series, column) for name, column in shares.items()}
         words = ", ".join(f"{name} {share(mean)}" for name, mean in means.items())
         remarks.append(Remark(f"On average allocated: {words}."))
         if max(means.values()) < 0.01:
             text = "So little is allocated that the trace must hold but a part of the work this cluster did."
             return (*remarks, Remark(text, True))
-        over = [name for name, column in shares.items() if float(series[column].max()) > 1.05]  # type: ignore[arg-type]
+        over = [name for name, column in shares.items() if _peak(series, column) > 1]
+        over += [f"GPUs of model {model}" for model in _overfull_models(tables)]
         if over:
             remarks.append(
                 Remark(
-                    f"At times more {' and '.join(over)} is allocated than the node table has: the two do not belong "
+                    f"At times more {_joined(over)} is allocated than the node table has: the two do not belong "
                     "together, or tasks are given less than they ask for.",
                     True,
                 )
@@ -133,14 +154,14 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
                 )
             )
     elif float(series["gpus"].sum()) > 0:
-        mean, peak = float(series["gpus"].mean()), float(series["gpus"].max())  # type: ignore[arg-type]
+        mean, peak = time_mean(series, "gpus"), float(series["gpus"].max())  # type: ignore[arg-type]
         remarks.append(Remark(f"Running tasks hold {mean:,.1f} GPUs on average and {peak:,.1f} in the fullest bin."))
     if "queued" in series.columns and float(series["queued"].sum()) > 0:
         top = series.row(int(series["queued"].arg_max() or 0), named=True)
-        busy = float((series["queued"] >= 1).mean())  # type: ignore[arg-type]
+        busy = float((series["seconds"] * (series["queued"] >= 1)).sum()) / float(series["seconds"].sum())
         remarks.append(
             Remark(
-                f"On average {float(series['queued'].mean()):,.1f} tasks queue, at most {top['queued']:,.0f} "  # type: ignore[arg-type]
+                f"On average {time_mean(series, 'queued'):,.1f} tasks queue, at most {top['queued']:,.0f} "
                 f"(mean over a bin); at least one does in {share(busy)} of the bins."
             )
         )
@@ -148,7 +169,7 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         models = (
             tables["by_gpu_model"]
             .group_by("gpu_model")
-            .agg(pl.col("gpus_share").mean())
+            .agg((pl.col("gpus_share") * pl.col("seconds")).sum() / pl.col("seconds").sum())
             .drop_nulls()
             .sort("gpus_share")
         )

@@ -11,10 +11,11 @@ import polars as pl
 
 from gputwin.analysis.frames import Frame, aggregate, lazy
 from gputwin.analysis.provisioning import request_over_limit
-from gputwin.analysis.tasks import TaskFacts, gpu_milli_of_instance, runtime
+from gputwin.analysis.tasks import TaskFacts, gpu_milli_of_instance
 from gputwin.analysis.topic import Remark, Topic
 from gputwin.analysis.words import share
 from gputwin.core.units import HOUR
+from gputwin.traces.lifetimes import runtime
 
 USED = {"CPU": "cpu_milli", "GPU": "gpu_milli", "memory": "memory_mib"}
 PER_UNIT = {"CPU": (1000, "core"), "GPU": (1000, "GPU"), "memory": (1024, "GiB")}

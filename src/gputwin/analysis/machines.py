@@ -12,6 +12,7 @@ from gputwin.analysis.frames import aggregate, lazy
 from gputwin.analysis.topic import Remark, Topic
 from gputwin.analysis.words import share
 from gputwin.core.units import HOUR
+from gputwin.traces.lifetimes import Window
 
 METRICS = {
     "cpu_percent": "CPU busy, %",
@@ -57,30 +58,36 @@ def machine_curves(means: pl.DataFrame) -> pl.DataFrame:
     return pl.concat(parts) if parts else pl.DataFrame()
 
 
-def placements(instances: Any, last: float) -> pl.DataFrame:
-    """Return what each machine ran: `instances`, `instance_hours`; those alive at the end count until `last` s."""
+def placements(instances: Any, window: Window) -> pl.DataFrame:
+    """Return what each machine ran: `instances`, and `instance_hours` in the window.
+
+    Those alive at the end count until then; of others without an end the hours are not known.
+    """
     rows = lazy(instances).filter(~nw.col("node_id").is_null())
-    held = nw.coalesce(nw.col("end_time"), nw.lit(last)) - nw.col("start_time")
-    rows = rows.with_columns(_held=held.clip(0.0, None) / HOUR)
+    end = nw.coalesce(nw.col("end_time"), nw.when(nw.col("is_running")).then(nw.lit(window.last)))
+    within = end.clip(window.begin, window.until) - nw.col("start_time").clip(window.begin, window.until)
+    rows = rows.with_columns(_held=within.clip(0.0, None) / HOUR)
     found = aggregate(rows, ["node_id"], nw.len().alias("instances"), nw.col("_held").sum().alias("instance_hours"))
     return found.sort(["instance_hours", "node_id"], descending=[True, False])
 
 
-def machines(usage: Any | None, instances: Any | None, span: float, last: float) -> Topic | None:
-    """Return how machines stood; None where the trace tells nothing of them. `span` and `last` in s."""
+def machines(usage: Any | None, instances: Any | None, window: Window) -> Topic | None:
+    """Return how machines stood; None where the trace tells nothing of them."""
     tables: dict[str, pl.DataFrame] = {}
     if usage is not None:
         means = machine_means(usage)
         if not means.is_empty():
             tables |= {"machines": means, "curves": machine_curves(means)}
     if instances is not None:
-        placed = placements(instances, last)
+        placed = placements(instances, window)
         if placed.height > 1:
             tables["placements"] = placed
     tables = {name: table for name, table in tables.items() if not table.is_empty()}
     if not tables:
         return None
-    return Topic("machines", "Machines", tables, (*_metric_remarks(tables), *_placement_remarks(tables, span)), _NOTES)
+    return Topic(
+        "machines", "Machines", tables, (*_metric_remarks(tables), *_placement_remarks(tables, window.seconds)), _NOTES
+    )
 
 
 def _metric_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:

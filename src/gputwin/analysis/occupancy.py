@@ -10,18 +10,28 @@ import polars as pl
 
 from gputwin.analysis.bins import Bins
 from gputwin.analysis.frames import Frame, aggregate
+from gputwin.traces.lifetimes import Window, overlap
 
 
 def occupancy(
-    frame: Frame, begin: str, end: str, amounts: Mapping[str, nw.Expr], bins: Bins, by: Sequence[str] = ()
+    frame: Frame,
+    begin: str,
+    end: str,
+    amounts: Mapping[str, nw.Expr],
+    bins: Bins,
+    window: Window,
+    by: Sequence[str] = (),
 ) -> pl.DataFrame:
-    """Return the time average of each amount in force in each bin: `begin` s, `by`, one column per amount.
+    """Return the average of each amount in force in each bin: `begin` s, `seconds` of the bin in the window, `by`, amounts.
 
-    A row is in force from `begin` to `end` s. Within a bin the average is exact: what was in force at its start, plus
-    each start's and minus each end's amount times the part of the bin that is left.
+    A row is in force from `begin` to `end` s. Averages are over the part of the bin that lies in the window, so that
+    they weigh by `seconds`. They are exact: what was in force at the bin's start, plus each start's and minus each end's
+    amount times the part of the bin that is left.
     """
-    known = frame.filter(~nw.col(begin).is_null() & ~nw.col(end).is_null() & (nw.col(end) > nw.col(begin)))
-    known = known.filter((nw.col(end) > bins.start) & (nw.col(begin) < bins.start + bins.width * bins.count))
+    known = frame.with_columns(**{c: nw.col(c).clip(window.begin, window.until) for c in (begin, end)})
+    known = known.filter(~nw.col(begin).is_null() & ~nw.col(end).is_null() & (nw.col(end) > nw.col(begin)))
+    seconds = overlap(bins.begins(), bins.begins() + bins.width, window.begin, window.until)
+    part_seen = np.maximum(seconds / bins.width, 1e-12)
     known = known.with_columns(**{name: amount.cast(nw.Float64) for name, amount in amounts.items()})
     parts = [_steps(known, column, list(amounts), bins, by, sign) for column, sign in ((begin, 1.0), (end, -1.0))]
     steps = pl.concat(parts)
@@ -37,10 +47,18 @@ def occupancy(
             np.add.at(jump, own["_bin"].to_numpy(), own[name].to_numpy())
             np.add.at(part, own["_bin"].to_numpy(), own[f"{name}_left"].to_numpy())
             before = np.concatenate([[0.0], np.cumsum(jump)[:-1]])
-            columns[name] = np.where(np.abs(before + part) < 1e-9, 0.0, before + part)
+            level = np.where(np.abs(before + part) < 1e-9, 0.0, before + part)
+            columns[name] = np.where(seconds > 0, level / part_seen, 0.0)
         labels = {c: pl.Series(c, [v] * bins.count, own.schema[c]) for c, v in zip(by, group, strict=True)}
-        found.append(pl.DataFrame({"begin": bins.begins(), **labels, **columns}))
+        found.append(pl.DataFrame({"begin": bins.begins(), "seconds": seconds, **labels, **columns}))
     return pl.concat(found)
+
+
+def time_mean(over_time: pl.DataFrame, column: str) -> float:
+    """Return the average of a column of `occupancy` over the window; 0 where nothing is known."""
+    seconds = over_time["seconds"]
+    total = float(seconds.filter(over_time[column].is_not_null()).sum())
+    return float((over_time[column] * seconds).sum()) / total if total > 0 else 0.0
 
 
 def _steps(known: Frame, column: str, names: list[str], bins: Bins, by: Sequence[str], sign: float) -> pl.DataFrame:

@@ -30,7 +30,7 @@ def stranded_gpus(tasks: Any, instances: Any, nodes: pl.DataFrame, facts: TaskFa
     typical = _typical(lazy(tasks))
     if own.is_empty() or typical is None:
         return pl.DataFrame()
-    edges = np.linspace(facts.busy_from, facts.last_arrival, SNAPSHOTS + 2)[1:-1]
+    edges = np.linspace(facts.window.begin, facts.window.until, SNAPSHOTS + 2)[1:-1]
     asked = lazy(tasks).select(
         "job_id",
         "role",
@@ -39,9 +39,10 @@ def stranded_gpus(tasks: Any, instances: Any, nodes: pl.DataFrame, facts: TaskFa
         gpu=gpu_milli_of_instance().fill_null(0),
     )
     rows = lazy(instances).filter(~nw.col("node_id").is_null() & ~nw.col("start_time").is_null())
-    rows = rows.with_columns(_end=nw.coalesce(nw.col("end_time"), nw.lit(facts.last)))
+    alive = nw.when(nw.col("is_running")).then(nw.lit(facts.window.last))
+    rows = rows.with_columns(_end=nw.coalesce(nw.col("end_time"), alive))
     rows = rows.select("job_id", "role", "node_id", "start_time", "_end")
-    alive = nw.concat(
+    there = nw.concat(
         [
             rows.filter((nw.col("start_time") <= time) & (nw.col("_end") > time)).select(
                 "job_id", "role", "node_id", snapshot=nw.lit(i)
@@ -51,7 +52,7 @@ def stranded_gpus(tasks: Any, instances: Any, nodes: pl.DataFrame, facts: TaskFa
         how="vertical",
     )
     used = aggregate(
-        alive.join(asked, on=["job_id", "role"], how="inner"),
+        there.join(asked, on=["job_id", "role"], how="inner"),
         ["snapshot", "node_id"],
         *(nw.col(c).sum().alias(c) for c in ("cpu", "memory", "gpu")),
     )

@@ -8,9 +8,13 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from gputwin.simulation.cluster import Cluster
+    from gputwin.traces.dataset import Trace
 
 PIPED_WIDTH = 120
 
@@ -67,6 +71,16 @@ def say(text: str = "") -> None:
 def warn(text: str) -> None:
     """Print on stderr what a person should know before trusting the result."""
     sys.stderr.write(f"gputwin: note: {text}\n")
+
+
+def warn_of_overload(trace: Trace, cluster: Cluster, growth: float = 1.0) -> list[str]:
+    """Warn, and return the warnings, where the trace offers more work than the cluster can do over its span."""
+    from gputwin.simulation.offered import overload
+
+    found = list(overload(trace, cluster, growth))
+    for text in found:
+        warn(text)
+    return found
 
 
 def announce_compilation(quiet: bool) -> None:

@@ -108,6 +108,8 @@ def _render(study: ForecastStudy, output: Path | None) -> None:
             ]
             columns = ["model", "RMSE/mean", "skill: naive", "95 %", "mean", "zero", "80 % covers", "worst 1 %"]
             table(f"{name}, {words} ahead, test part of {tested:,} bins", columns, rows)
+    for note in study.series.notes:
+        say(note)
     for model, why in study.tested.skipped.items():
         say(f"left out {model}: {why}")
     for tuning in study.tunings:

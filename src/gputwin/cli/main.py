@@ -29,6 +29,7 @@ from gputwin.cli import (
     report,
     reproduce,
     simulate,
+    slice,
     traces,
     tune,
 )
@@ -50,6 +51,7 @@ for verb in (
     ingest,
     generate,
     describe,
+    slice,
     analyze,
     check,
     simulate,
@@ -72,7 +74,7 @@ for verb in (
 
 
 def run() -> None:
-    """Run the command line and exit with 0, 1 (our fault), 2 (a user's mistake) or 130 (interrupted)."""
+    """Run the command line and exit with 0, 1 (our fault), 2 (a user's mistake), 3 (no plan) or 130 (interrupted)."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             # A dash that an old terminal does not have is no reason to fail.

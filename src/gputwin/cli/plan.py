@@ -1,4 +1,4 @@
-"""`gputwin plan`: least capacity that meets a target."""
+"""`gputwin plan`: the capacity from which on a target is safely met."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn_of_overload
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
+EXIT_UNREACHABLE = 3
+_ROWS = 12
+
 if TYPE_CHECKING:
+    from gputwin.optimization.capacity.evaluate import Point
     from gputwin.optimization.capacity.plan import Plan
 
 
@@ -19,6 +23,10 @@ def run(
     target: Annotated[str, typer.Option("--target", help="What to achieve: p95_wait=600, mean_wait=5m, p99_jct=2h, …")],
     cluster: ClusterOption = None,
     growth: Annotated[float, typer.Option("--growth", help="Demand as a multiple of the trace's.")] = 1.0,
+    confidence: Annotated[
+        float,
+        typer.Option("--confidence", help="Share of records like this one (its days drawn anew) that must meet it."),
+    ] = 0.9,
     by: Annotated[
         str | None, typer.Option("--by", help="gpu_model: then take away nodes of each GPU model in turn.")
     ] = None,
@@ -37,7 +45,12 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Find the least nodes, in the cluster's mix, that meet a target: theory for a first guess, simulation to settle it.
+    """Find the nodes, in the cluster's mix, from which on a target is safely met.
+
+    Waits do not fall with every node added, so the least number that happens to meet a target is no plan. The answer is
+    the size that meets it together with every larger size tried, and with the confidence asked for over records made of
+    the trace's days drawn with replacement. Theory gives a first guess; simulation settles it. Exit code 3: no number of
+    such nodes meets the target (the verdict says why).
 
     Examples:
 
@@ -59,12 +72,14 @@ def run(
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         base = cluster_for(opened, cluster)
+        warnings = warn_of_overload(opened, base, growth)
         result = plan(
             opened,
             base,
             wanted,
             scheduler=rules,
             growth=growth,
+            confidence=confidence,
             by_model=by == "gpu_model",
             what_if=what_if,
             seed=seed,
@@ -75,8 +90,10 @@ def run(
         if output is not None:
             step("writing the report")
             write_plan_report(output, opened, result)
-    data = {**result.to_json(), "directory": None if output is None else str(output)}
+    data = {**result.to_json(), "warnings": warnings, "directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(result, output))
+    if result.answer is None:
+        raise typer.Exit(EXIT_UNREACHABLE)
 
 
 def _render(result: Plan, output: Path | None) -> None:
@@ -88,9 +105,13 @@ def _render(result: Plan, output: Path | None) -> None:
         f"{result.theory_nodes:,} nodes"
     )
     rows = []
-    for p in describe_points({p.counts: p for p in result.points}):
-        met = p["value_seconds"] is not None and result.target.met(p["value_seconds"])
+    for p in describe_points(_shown(result), result.target):
         spread = f"{_duration(p['low_seconds'])} to {_duration(p['high_seconds'])}"
+        verdict = "meets" if p["meets"] else "misses"
+        if p["meets"] and result.misses is not None and p["nodes"] < result.misses.nodes:
+            verdict = "meets, a larger size misses"
+        if result.answer is not None and p["nodes"] == result.answer.nodes:
+            verdict = "the plan"
         rows.append(
             [
                 f"{p['nodes']:,}",
@@ -98,11 +119,12 @@ def _render(result: Plan, output: Path | None) -> None:
                 _duration(p["value_seconds"]),
                 spread,
                 f"{p['utilisation']:.1%}",
-                "meets" if met else "misses",
+                verdict,
             ]
         )
-    columns = ["nodes", "GPUs", result.target.name, "90 % over days", "GPUs in use", str(result.target)]
-    table("Simulated capacities", columns, rows)
+    columns = ["nodes", "GPUs", result.target.name, "90 % over its days", "GPUs in use", str(result.target)]
+    left = len(result.points) - len(rows)
+    table("Simulated capacities" + (f" ({left} more with --json)" if left else ""), columns, rows)
     if result.answer is not None:
         rows = [
             [g.name, g.gpu_model or "–", f"{g.count:,}", f"{result.nodes_by_type[g.name]:,}"]
@@ -118,6 +140,15 @@ def _render(result: Plan, output: Path | None) -> None:
     say(result.verdict())
     if output is not None:
         say(f"report: {output / 'plan.html'}")
+
+
+def _shown(result: Plan) -> list[Point]:
+    """Return the simulated sizes a table has room for: those that decide, and some of the others."""
+    points = sorted(result.points, key=lambda p: (p.gpus, p.nodes))
+    decide = [p for p in (result.misses, result.record, result.answer) if p is not None]
+    every = -(-len(points) // _ROWS)
+    kept = [*points[::every], points[-1], *decide]
+    return [p for p in points if p in kept]
 
 
 def _duration(seconds: float | None) -> str:

@@ -7,11 +7,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table, warn
 from gputwin.cli.options import TraceArgument
 
 if TYPE_CHECKING:
-    from gputwin.studies.worth.study import Worth
+    from gputwin.studies.prediction_value.study import PredictionValue, RuleOutcome
+
+_COLUMNS = (
+    "rule",
+    "mean wait s",
+    "Δ to FIFO s (95 % interval)",
+    "mean JCT s",
+    "p99 wait of long jobs s",
+    "oracle's gain kept",
+)
 
 
 def run(
@@ -21,10 +30,10 @@ def run(
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option("--cluster", help="Where to simulate what predictions are worth; made for the jobs if not given."),
+        typer.Option("--cluster", help="Where to simulate the value of predictions; made for the jobs if not given."),
     ] = None,
-    worth: Annotated[
-        bool, typer.Option("--worth/--no-worth", help="Simulate what the predictions are worth to the scheduler.")
+    value: Annotated[
+        bool, typer.Option("--value/--no-value", help="Simulate the value of predictions to the scheduler.")
     ] = True,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder for the model (model/) and the report (report.html).")
@@ -43,16 +52,18 @@ def run(
         gputwin profile synthetic:pai2020?jobs=20000 --model forest --model online --cluster homogeneous:40x8 --json
     """
     from gputwin.profiling.profile import CANDIDATES, profile
-    from gputwin.studies.worth.study import worth_in_time
+    from gputwin.studies.prediction_value.study import prediction_value_in_time
+    from gputwin.studies.prediction_value.verdict import verdict
     from gputwin.traces.locate import open_trace
 
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         found = profile(opened, models=model or CANDIDATES, seed=seed, progress=step)
-        value = None
-        if worth:
+        runs = None
+        if value:
             announce_compilation(quiet)
-            value = worth_in_time(opened, cluster, [e.model for e in found.evaluations], seed=seed, progress=step)
+            models = [e.model for e in found.evaluations]
+            runs = prediction_value_in_time(opened, cluster, models, seed=seed, progress=step)
         written = {}
         if output is not None:
             from gputwin.report import write_report
@@ -60,9 +71,17 @@ def run(
 
             step("writing model and report")
             written["model_directory"] = str(found.save(output / "model"))
-            sections = profile_sections(found, value)
+            sections = profile_sections(found, runs)
             written["report"] = str(write_report(output / "report.html", opened, asked=sections))
-    data = {**found.to_json(), "worth": None if value is None else value.to_json(), **written}
+    warnings = [] if runs is None else list(runs.warnings)
+    for text in warnings:
+        warn(text)
+    data = {
+        **found.to_json(),
+        "prediction_value": None if runs is None else {**runs.to_json(), "verdict": verdict(runs)},
+        "warnings": warnings,
+        **written,
+    }
 
     def render() -> None:
         classes = found.classes
@@ -88,28 +107,47 @@ def run(
                 for s in [e.scores]
             ],
         )
-        if value is not None:
-            worth_table(value)
+        if runs is not None:
+            value_table(runs)
+            say(verdict(runs))
+        elif value:
+            say(
+                "The value of predictions was not simulated: no cluster that holds the widest job gets a queue of these."
+            )
         for what in written.values():
             say(what)
 
     emit(data, json, render)
 
 
-def worth_table(worth: Worth) -> None:
+def value_table(value: PredictionValue) -> None:
     """Print runs side by side."""
     table(
-        f"What predictions are worth: {worth.jobs:,} jobs on {worth.cluster}",
-        ["rule", "mean wait s", "mean JCT s", "p99 wait s", "p99 wait of long jobs s", "oracle's gain kept"],
+        f"The value of predictions: {value.setting}",
+        [
+            "rule",
+            "mean wait s",
+            "Δ to FIFO s (95 % interval)",
+            "mean JCT s",
+            "p99 wait of long jobs s",
+            "oracle's gain kept",
+        ],
         [
             [
                 o.rule,
                 f"{o.mean_wait_seconds:,.1f}",
+                _difference(o),
                 f"{o.mean_jct_seconds:,.1f}",
-                f"{o.p99_wait_seconds:,.0f}",
                 f"{o.long_jobs_p99_wait_seconds:,.0f}",
                 "–" if o.gain_kept is None else f"{o.gain_kept:.1%}",
             ]
-            for o in worth.outcomes
+            for o in value.outcomes
         ],
     )
+
+
+def _difference(outcome: RuleOutcome) -> str:
+    low, high = outcome.difference_low_seconds, outcome.difference_high_seconds
+    if low is None or high is None:
+        return f"{outcome.difference_seconds:+,.0f}"
+    return "–" if low == high == 0 else f"{outcome.difference_seconds:+,.0f} ({low:+,.0f} to {high:+,.0f})"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn_of_overload
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
 if TYPE_CHECKING:
@@ -47,11 +47,12 @@ def run(
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         target = cluster_for(opened, cluster)
+        warnings = warn_of_overload(opened, target)
         result = compare(opened, target, rules, seed=seed, progress=step)
         if output is not None:
             step("writing the report")
             write_queueing_report(output, opened, result, seed=seed)
-    data = {**result.to_json(), "directory": None if output is None else str(output)}
+    data = {**result.to_json(), "warnings": warnings, "directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(result, output))
 
 
@@ -60,7 +61,7 @@ def _render(result: ThreeWay, output: Path | None) -> None:
 
     jobs = result.jobs
     say(
-        f"{jobs.submit.size:,} jobs in {format_duration(jobs.until - jobs.begin)} on {result.cluster} "
+        f"{result.subject.gpu_jobs:,} jobs in {format_duration(jobs.until - jobs.begin)} on {result.cluster} "
         f"({result.gpus:,} GPUs): order {result.scheduler.order}, backfill {result.scheduler.backfill}"
     )
     rows = [
@@ -83,7 +84,7 @@ def _render(result: ThreeWay, output: Path | None) -> None:
     if result.laws:
         rows = [[x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", f"{x.difference:+.1%}"] for x in result.laws]
         table("Operational laws on the trace", ["law", "says", "measured", "by the law", "difference"], rows)
-    for sentence in result.verdicts:
+    for sentence in (*result.verdicts, *(f"{note[:1].upper()}{note[1:]}." for note in result.notes)):
         say(f"- {sentence}")
     if output is not None:
         say(f"report: {output / 'queueing.html'}")

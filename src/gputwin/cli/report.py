@@ -45,7 +45,7 @@ def run(
     from gputwin.simulation.cluster import Cluster, open_cluster
     from gputwin.simulation.load import check_load
     from gputwin.simulation.result import SimulationResult
-    from gputwin.studies.comparison import compare, label_runs
+    from gputwin.studies.comparison import check_same_trace, compare, label_runs
     from gputwin.traces.locate import open_trace
 
     with progress(quiet or json) as step:
@@ -58,7 +58,11 @@ def run(
             check = check_load(opened, target)
         step("writing the report")
         fidelity = fidelity_of(opened)
-        compared = compare(label_runs([SimulationResult.open(path) for path in runs])) if runs else None
+        compared = None
+        if runs:
+            opened_runs = [SimulationResult.open(path) for path in runs]
+            check_same_trace(opened, dict(zip(map(str, runs), opened_runs, strict=True)))
+            compared = compare(label_runs(opened_runs))
         path = write_report(
             output, opened, check=check, cluster=named, fidelity=fidelity, title=title, compared=compared
         )

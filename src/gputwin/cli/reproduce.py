@@ -126,14 +126,14 @@ def pai2020_sjf(
 
         gputwin reproduce pai2020-sjf --model forest --seed 1 --json
     """
-    from gputwin.cli.profile import worth_table
+    from gputwin.cli.profile import value_table
     from gputwin.studies.reproduce.pai2020_sjf import MODELS, PUBLISHED, reproduce
 
     with progress(quiet or json) as step:
         result = reproduce(jobs=jobs, past_jobs=past, seed=seed, models=tuple(model or MODELS), progress=step)
 
     def render() -> None:
-        worth_table(result.ours)
+        value_table(result.ours)
         table(
             "Published, on the original jobs",
             ["rule", "mean wait s", "mean JCT s", "oracle's gain kept"],

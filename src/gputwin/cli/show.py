@@ -72,10 +72,19 @@ def show_description(d: Description) -> None:
         "requests": d.requests,
         "tasks complete": d.tasks_complete,
         "tasks without submit and start": d.tasks_without_submit_and_start,
+        "tasks running at the beginning": d.tasks_already_running,
         "tasks running at the end": d.tasks_running,
         "tasks never started": d.tasks_never_started,
+        "tasks that tell no time they ran": d.tasks_of_unknown_life,
     }
     table("Counts", ["what", "how many"], [[k, format_count(v)] for k, v in counts.items() if v])
+    if d.gpu_hours is not None and d.gpus_held_mean is not None:
+        say(
+            f"GPU-hours held: {d.gpu_hours:,.0f}; on average {d.gpus_held_mean:,.1f} GPUs over a window of "
+            f"{format_duration(d.window_seconds)}"
+        )
+    for note in d.notes:
+        say(f"{note[:1].upper()}{note[1:]}.")
     rows = []
     for name, spread, form in (
         ("wait", d.wait_seconds, format_duration),
@@ -119,14 +128,21 @@ def show_check(cluster: Cluster, check: LoadCheck) -> None:
         rows = [[f"{r['tasks']:,}", r["reason"], r["example_job"]] for r in check.never_fit_by_reason().to_dicts()]
         table("Can never be placed", ["tasks", "why", "for example"], rows)
     say(check.verdict)
+    for text in check.window.sentences():
+        say(text)
 
 
 def show_fidelity(fidelity: pl.DataFrame) -> None:
     """Print how a generated trace compares with its original: generated / original, and single published figures."""
+    from gputwin.traces.synthetic.fidelity import LOAD_ROW
+
     shown = ("mean", "p50", "p90", "p99")
-    measured, published = [], []
+    measured, published, loads = [], [], []
     for r in fidelity.to_dicts():
-        if r["ks"] is None:
+        if r["marginal"].startswith(LOAD_ROW):
+            figure = f"{r['marginal'].removeprefix(LOAD_ROW)}, {r['unit']}"
+            loads.append([figure, _figure(r["mean"]), _figure(r["mean_reference"]), r["source"]])
+        elif r["ks"] is None:
             published.append([r["marginal"], _figure(r["mean"]), _figure(r["mean_reference"]), r["source"]])
         else:
             pairs = [f"{_figure(r[s])} / {_figure(r[f'{s}_reference'])}" for s in shown]
@@ -134,6 +150,8 @@ def show_fidelity(fidelity: pl.DataFrame) -> None:
     table("Fidelity: generated / original", ["quantity", "KS", *shown], measured)
     if published:
         table("Published figures", ["figure", "generated", "published", "source"], published)
+    if loads:
+        table("Load offered to its own cluster", ["load", "generated", "expected", "source"], loads)
 
 
 def _figure(value: float | None) -> str:

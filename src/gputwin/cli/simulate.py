@@ -7,7 +7,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table, warn
+from gputwin.cli.console import (
+    Format,
+    Json,
+    Quiet,
+    Seed,
+    announce_compilation,
+    emit,
+    progress,
+    say,
+    table,
+    warn,
+    warn_of_overload,
+)
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
 if TYPE_CHECKING:
@@ -40,6 +52,8 @@ def run(
 ) -> None:
     """Run a trace's jobs on a cluster under one set of rules.
 
+    A saved model predicts each job as of its submission in the trace: from its history and what had ended by then.
+
     Examples:
 
         gputwin simulate synthetic:pai2020?jobs=100000 --cluster pai2020 --order sjf --backfill greedy -o run
@@ -51,6 +65,7 @@ def run(
         gputwin simulate trace --placement mine --policies my_policy.py
     """
     from gputwin.core.units import parse_duration
+    from gputwin.simulation.cluster import cluster_for
     from gputwin.simulation.scenario import simulate
     from gputwin.traces.locate import open_trace
 
@@ -58,15 +73,18 @@ def run(
     announce_compilation(quiet)
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
+        target = cluster_for(opened, cluster)
+        warnings = warn_of_overload(opened, target)
         step("simulating")
         result = simulate(
             opened,
-            cluster,
+            target,
             order=rules.order,
             backfill=rules.backfill,
             placement=rules.placement,
             share=share,
             predict=_believed(predict, opened),
+            predict_name=predict,
             seed=seed,
             order_parameters=rules.order_parameters,
             placement_parameters=rules.placement_parameters,
@@ -76,22 +94,32 @@ def run(
         if output is not None:
             step("saving the run")
             result.save(output)
-    data = {**result.summary, "manifest": result.manifest, "run_directory": None if output is None else str(output)}
+    directory = None if output is None else str(output)
+    data = {**result.summary, "manifest": result.manifest, "warnings": warnings, "run_directory": directory}
     emit(data, json, lambda: _render(result, output))
 
 
 def _believed(predict: str, trace: Trace) -> str | pl.DataFrame:
     """Return the rule, or the predictions of the saved model or file, that `--predict` names."""
-    from gputwin.profiling.predict import hindsight, predict_trace
+    from gputwin.profiling.predict import predict_trace
     from gputwin.profiling.store import load
     from gputwin.simulation.workload import read_predictions
+    from gputwin.traces.framefile import EXTENSIONS
 
+    if predict == "requested":
+        asked = trace.tasks["requested_seconds"]
+        without = asked.len() - int((asked > 0).sum())
+        if 0 < without < asked.len():
+            warn(
+                f"{without:,} of {asked.len():,} tasks asked for no time limit and count as the longest limit asked for"
+            )
+        return predict
     if Path(predict).is_dir():
-        saved = load(Path(predict))
-        if (warning := hindsight(saved, trace)) is not None:
-            warn(warning)
-        return predict_trace(saved, trace)
-    return read_predictions(Path(predict)) if predict.endswith(".parquet") else predict
+        found = predict_trace(load(Path(predict)), trace)
+        for note in found.notes:
+            warn(note)
+        return found.frame
+    return read_predictions(Path(predict)) if Path(predict).suffix.lower() in EXTENSIONS else predict
 
 
 def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def]
@@ -103,6 +131,11 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
         f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): order {rules['order']}, "
         f"backfill {rules['backfill']}, placement {rules['placement']}"
     )
+    if s["jobs_already_running"]:
+        say(
+            f"{s['jobs_already_running']:,} of them ran when the trace began: they hold their place from then on and "
+            "count as waiting only where there was no room for them"
+        )
     rows = []
     for name in ("wait_seconds", "jct_seconds"):
         if s[name]:
@@ -130,9 +163,8 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
     causes = s["wait_causes_seconds"] or {}
     total = sum(causes.values())
     if total > 0:
-        rows = [
-            [k.replace("_", " "), format_duration(v / s["jobs"]), f"{v / total:.1%}"] for k, v in causes.items() if v
-        ]
+        jobs = s["jobs_with_wait"]
+        rows = [[k.replace("_", " "), format_duration(v / jobs), f"{v / total:.1%}"] for k, v in causes.items() if v]
         table("Why jobs waited", ["cause", "mean per job", "share"], sorted(rows, key=lambda r: -float(r[2][:-1])))
     for why, count in s["tasks_left_out"].items():
         say(f"{count:,} tasks not simulated: {why}")

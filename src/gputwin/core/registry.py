@@ -24,11 +24,15 @@ T = TypeVar("T", bound=Named)
 
 
 class Registry(Generic[T]):
-    """Entries of one kind; modules of `package` and of the entry-point group register theirs when imported."""
+    """Entries of one kind; modules of `package` and of the entry-point group register theirs when imported.
 
-    def __init__(self, kind: str, package: str) -> None:
+    A `closed` registry takes entries of `package` only: others are refused.
+    """
+
+    def __init__(self, kind: str, package: str, *, closed: bool = False) -> None:
         self.kind = kind
         self.package = package
+        self.closed = closed
         self._entries: dict[str, T] = {}
         self._loaded = False
         self._is_loading = False
@@ -36,10 +40,16 @@ class Registry(Generic[T]):
 
     def add(self, entry: T) -> T:
         """Register `entry` under its name and return it."""
+        if self.closed and self._loaded:
+            raise self._refusal(entry.name, "a file of policies")
         if entry.name in self._entries:
             raise ValueError(f"{self.kind} '{entry.name}' is registered twice")
         self._entries[entry.name] = entry
         return entry
+
+    def discard(self, name: str) -> None:
+        """Take the entry called `name` out, where it is there."""
+        self._entries.pop(name, None)
 
     def get(self, name: str) -> T:
         """Return the entry called `name`; a wrong name is a user error that suggests the nearest ones."""
@@ -47,6 +57,8 @@ class Registry(Generic[T]):
         try:
             return self._entries[name]
         except KeyError:
+            if self.closed and name in importlib.metadata.entry_points(group=self.package).names:
+                raise self._refusal(name, "an entry point") from None
             near = difflib.get_close_matches(name, self._entries, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(self._entries))}"
             raise UserError(f"unknown {self.kind} '{name}'; {hint}") from None
@@ -58,6 +70,12 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         return iter([self._entries[name] for name in self.names()])
+
+    def _refusal(self, name: str, source: str) -> UserError:
+        return UserError(
+            f"{self.kind} '{name}' from {source}: a {self.kind} cannot be added from outside, since it is part of the "
+            f"engine; remove it"
+        )
 
     def _load(self) -> None:
         """Import every module that registers entries; where one fails, the next call tries again and fails alike."""
@@ -73,7 +91,7 @@ class Registry(Generic[T]):
                     if not module.name.startswith("_"):
                         before = dict(self._entries)
                         importlib.import_module(f"{self.package}.{module.name}")
-                for point in importlib.metadata.entry_points(group=self.package):
+                for point in () if self.closed else importlib.metadata.entry_points(group=self.package):
                     before = dict(self._entries)
                     point.load()
             except BaseException:

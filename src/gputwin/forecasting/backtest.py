@@ -68,11 +68,12 @@ class Backtest:
     """Model → why it was left out."""
 
     def rows(self, lead: int, *, test: bool) -> Integers:
-        """Return the rows (origins) whose target at this lead lies in the test part, or wholly before it."""
+        """Return the rows (origins) whose target at this lead is known and lies in the test part, or before it."""
         target = self.schedule.origins + lead - 1
-        if test:
-            return np.flatnonzero((target >= self.schedule.test) & (target < self.schedule.end))
-        return np.flatnonzero(target < self.schedule.test)
+        within = (target >= self.schedule.test) & (target < self.schedule.end)
+        if not test:
+            within = target < self.schedule.test
+        return np.flatnonzero(within & self.series.known()[np.minimum(target, len(self.series) - 1)])
 
     def with_forecasts(self, more: Mapping[str, Floats]) -> Backtest:
         """Return the backtest with more models in it."""
@@ -102,6 +103,8 @@ def backtest(
     history = series.head(plan.first)
     if not np.isfinite(series.values).all():
         raise UserError("the series has values that are not finite; fill or drop them first")
+    if not series.known()[plan.test + leads[-1] - 1 :].any():
+        raise UserError("no bin of the test part has a sample; use wider bins or a larger test part")
     specs = [s for s in MODELS if s.is_default and s.suits(history)]
     if models is not None:
         specs = [MODELS.get(m) for m in models]

@@ -1,27 +1,25 @@
 """Ensembles and `auto`: what past walk-forward forecasts say about which model, or which mix, to use.
 
-Everything here is fitted on rows whose targets lie before the row it is used for, fold by fold: the past is cut at the
-refits, and what is used on a fold comes from the folds before it. The test part is the last fold.
+Everything here is fitted on rows whose targets were known at the origin it is used for. Members and weights of ensembles
+are found anew at every refit of the models, also in the test part; `auto` is the walk of `evidence` over all of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 
 from gputwin.forecasting.backtest import Backtest
+from gputwin.forecasting.evidence import walk
 from gputwin.forecasting.models._model import MODELS
 from gputwin.forecasting.series import Floats, Integers
 
-ENSEMBLES = {"ensemble-mean": 20, "ensemble-median": 20, "ensemble-stack": 21}
-"""Ensemble → how complex it counts."""
+ENSEMBLES = ("ensemble-mean", "ensemble-median", "ensemble-stack")
 AUTO = "auto"
 OBVIOUS = ("zero", "mean", "naive", "seasonal-naive")
-INDEPENDENT = 30
-"""Forecasts that do not overlap, below which there is too little evidence to leave the obvious ones."""
 MEMBERS = 4
 """Models in a mean or median: the best so far, as long as they are nearly as good."""
 _NEARLY = 1.1
@@ -36,15 +34,25 @@ _SMOOTHING = 0.05
 
 @dataclass(frozen=True)
 class Choice:
-    """What `auto` took for one series and lead, what did best, and the weights of every ensemble."""
+    """What `auto` stands at for one series and lead after the last bin, and the weights of every ensemble then."""
 
     series: str
     lead: int
     model: str
+    """The model it goes towards; `naive` where it stays with the last value."""
+    share: float
+    """How much of the way from the last value to the model's forecast it goes; 0 for the last value."""
+    left: float
+    """Share of the test part's bins in which it left the last value."""
     best: str
+    """The one with the least error before the test part, by `block_scores`."""
     past_ratio: float
-    """RMSE of the chosen one over the last value's, on past folds."""
+    """RMSE of `auto` over the last value's, before the test part."""
     weights: Mapping[str, Mapping[str, float]]
+
+    def last_value(self) -> Choice:
+        """Return the choice to stay with the last value."""
+        return replace(self, model="naive", share=0.0)
 
 
 def combine(tested: Backtest) -> tuple[Backtest, tuple[Choice, ...]]:
@@ -67,38 +75,40 @@ def _combine_one(
     tested: Backtest, table: Floats, actual: Floats, names: Sequence[str], lead: int, series: str
 ) -> tuple[dict[str, Floats], Choice]:
     plan = tested.schedule
-    folds = [r - plan.first for r in plan.refits if r <= plan.test] + [plan.end - plan.first]
+    folds = [*(r - plan.first for r in plan.refits), plan.end - plan.first]
+    known = np.isfinite(actual)
     made = {name: np.full(len(actual), np.nan) for name in ENSEMBLES}
-    weights: dict[str, dict[str, float]] = {}
     for start, stop in pairwise(folds[1:]):
         # A row is evidence at `start` only if its target is known by then.
-        known = np.arange(max(0, start - lead + 1))
-        weights = _weights(table[known], actual[known], names)
-        for name, share in weights.items():
+        rows = np.flatnonzero(known[: max(0, start - lead + 1)])
+        for name, share in _weights(table[rows], actual[rows], names).items():
             made[name][start:stop] = _mixed(table[start:stop], names, name, share)
-    everything, every = np.concatenate([table, np.stack(list(made.values()), axis=1)], axis=1), (*names, *made)
-    rows = np.arange(folds[1], max(folds[1], folds[-2] - lead + 1))
-    if len(rows) < INDEPENDENT * lead:
-        everything, every = _obvious(table, names)
-        rows = np.arange(max(1, folds[-2] - lead + 1))
-    chosen, best = choose(everything[rows], actual[rows], every)
-    # Before the test there is no honest choice; the chosen one's own forecasts stand in for its past errors.
-    made[AUTO] = everything[:, every.index(chosen)]
-    naive = everything[rows, every.index("naive")] if "naive" in every else table[rows, 0]
-    base = float(np.sqrt(np.mean((actual[rows] - naive) ** 2)))
-    ratio = float(np.sqrt(np.mean((actual[rows] - made[AUTO][rows]) ** 2))) / base if base > 0 else 1.0
-    return made, Choice(series, lead, chosen, best, ratio, weights)
+    order = sorted(range(len(names)), key=lambda k: MODELS.get(names[k]).complexity)
+    # A mix depends least on one model, so it comes first among those that gain about as much.
+    mixes = tuple(reversed(ENSEMBLES))
+    every = (*mixes, *(names[k] for k in order))
+    everything = np.concatenate([np.stack([made[n] for n in mixes], axis=1), table[:, order]], axis=1)
+    last = tested.series.values[plan.origins - 1, tested.series.names.index(series)]
+    walked = walk(everything, actual, last, lead)
+    made[AUTO] = walked.forecast
+    before, test = tested.rows(lead, test=False), tested.rows(lead, test=True)
+    choice = Choice(
+        series,
+        lead,
+        every[walked.now.column] if walked.now.column >= 0 else "naive",
+        walked.now.share,
+        float((walked.share[test] > 0).mean()),
+        names[int(np.argmin(block_scores(table[before], actual[before]).mean(axis=0)))] if len(before) else "naive",
+        _ratio(actual[before] - walked.forecast[before], actual[before] - last[before]),
+        _weights(table[known], actual[known], names),
+    )
+    return made, choice
 
 
-def _obvious(table: Floats, names: Sequence[str]) -> tuple[Floats, tuple[str, ...]]:
-    """Return the columns of the obvious forecasts; all, where there is none of them."""
-    at = [k for k, name in enumerate(names) if name in OBVIOUS] or list(range(len(names)))
-    return table[:, at], tuple(names[k] for k in at)
-
-
-def complexity(name: str) -> int:
-    """Return how complex a model or ensemble counts."""
-    return ENSEMBLES[name] if name in ENSEMBLES else MODELS.get(name).complexity
+def _ratio(errors: Floats, reference: Floats) -> float:
+    """Return RMSE over the reference's; 1 where there is nothing to compare."""
+    base = float((reference**2).sum())
+    return float(np.sqrt((errors**2).sum() / base)) if base > 0 else 1.0
 
 
 def block_scores(table: Floats, actual: Floats) -> Floats:
@@ -112,22 +122,6 @@ def block_scores(table: Floats, actual: Floats) -> Floats:
     means = np.stack([block.mean(axis=0) for block in blocks])
     overall = float(loss.mean(axis=0).min())
     return np.log(means + _SMOOTHING * overall + np.finfo(np.float64).tiny)
-
-
-def choose(table: Floats, actual: Floats, names: Sequence[str]) -> tuple[str, str]:
-    """Return the simplest model that is within one standard error of the best, and the best, by `block_scores`.
-
-    The standard error is that of the difference to the best over blocks of time. Breiman et al., "Classification and
-    Regression Trees", 1984, section 3.4.3.
-    """
-    scores = block_scores(table, actual)
-    means = scores.mean(axis=0)
-    best = int(np.argmin(means))
-    gaps = scores - scores[:, [best]]
-    spread = gaps.std(axis=0, ddof=1) / np.sqrt(len(gaps)) if len(gaps) > 1 else np.full(len(names), np.inf)
-    close = np.flatnonzero(gaps.mean(axis=0) <= spread)
-    chosen = min((int(k) for k in close), key=lambda k: (complexity(names[k]), float(means[k])))
-    return names[chosen], names[best]
 
 
 def _weights(table: Floats, actual: Floats, names: Sequence[str]) -> dict[str, dict[str, float]]:

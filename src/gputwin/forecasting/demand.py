@@ -11,12 +11,12 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.core.units import MINUTE
+from gputwin.forecasting.gaps import is_rate, missing_note, totals, zero_note
 from gputwin.forecasting.resources import RESOURCES, amount
 from gputwin.forecasting.rollouts import replicas
 from gputwin.forecasting.series import DemandSeries, Floats, Integers, Target
 from gputwin.traces.dataset import Trace
-from gputwin.traces.describe import time_bounds
-from gputwin.traces.measures import ARRIVAL, RUNTIME
+from gputwin.traces.lifetimes import TIMES, Window, observed, with_lives
 from gputwin.traces.reader import Clock
 
 GROUPS = ("application", "role", "gpu_model", "tenant", "user", "workload", "qos")
@@ -52,51 +52,68 @@ def demand(
 
 
 def arrivals(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by: str | None = None) -> DemandSeries:
-    """Return requests of new instances summed per bin of their arrival; tasks older than the trace have none."""
-    start, bins = _span(trace, bin_seconds)
-    tasks = trace.tasks.select(ARRIVAL.alias("begin"), *_amounts(trace, resources), _group(by))
+    """Return requests of new instances summed per bin of their arrival; tasks older than the window have none."""
+    window, start, bins = _span(trace, bin_seconds)
+    tasks = _lives(trace, window).select("begin", "is_older", *_amounts(trace, resources), _group(by))
     known = tasks.filter(pl.col("begin").is_not_null())
     names, units, keys = _columns(trace, known, resources, by)
     values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins)
-    left = tasks.height - known.height
-    notes = (f"{left:,} tasks were there before the trace began and arrive in no bin",) if left else ()
-    return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, notes)
+    older = int(tasks["is_older"].sum())
+    left = tasks.height - known.height - older
+    notes = [f"{older:,} tasks were there before the trace began and arrive in no bin"] if older else []
+    if left:
+        notes.append(f"{left:,} tasks tell no arrival, and are left out")
+    notes += zero_note(values, "arrival", bin_seconds)
+    return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, (*notes, *window.notes()))
 
 
 def in_force(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by: str | None = None) -> DemandSeries:
     """Return what the instances alive at each bin's end ask for, in the resources' units.
 
-    An instance is alive from its arrival to its end. One without an arrival was there before the trace began; one still
-    running has no end; one of which neither end nor running is known is left out and counted in `notes`.
+    An instance is there from its arrival to its end, waiting or running (`gputwin.traces.lifetimes`). One that ran when
+    the trace began was there before; one still there when it ended has no end; one of which neither an end nor that it
+    runs or waits on is known is left out and counted in `notes`.
     """
-    start, bins = _span(trace, bin_seconds)
-    tasks = trace.tasks.select(*known_life(), "is_running", *_amounts(trace, resources), _group(by))
-    known = tasks.filter(pl.col("is_running") | pl.col("end").is_not_null())
+    window, start, bins = _span(trace, bin_seconds)
+    tasks = _lives(trace, window)
+    gone = (pl.col("end") < window.begin).fill_null(False)
+    known = tasks.filter("is_known").with_columns(*_amounts(trace, resources), _group(by))
+    left = tasks.height - known.height
+    known = known.filter(~gone)
     names, units, keys = _columns(trace, known, resources, by)
-    before = known.filter(pl.col("begin").is_null()).with_columns(pl.lit(start).alias("begin"))
+    before = known.filter("is_older").with_columns(pl.lit(start).alias("begin"))
     older = _sum_per_bin(before, "begin", keys, start, bin_seconds, bins).sum(axis=0)
-    came = _sum_per_bin(known.filter(pl.col("begin").is_not_null()), "begin", keys, start, bin_seconds, bins)
+    came = _sum_per_bin(known.filter(~pl.col("is_older")), "begin", keys, start, bin_seconds, bins)
     went = _sum_per_bin(known.filter(pl.col("end").is_not_null()), "end", keys, start, bin_seconds, bins)
     values = older + np.cumsum(came - went, axis=0)
     # Sums of floats come and go; what is left of an empty cluster is nothing.
     values[np.abs(values) < 1e-6] = 0.0
-    left = tasks.height - known.height
     notes = [f"{before.height:,} tasks were there before the trace began"] if before.height else []
     if left:
         notes.append(f"{left:,} tasks have neither an end nor are said to run, and are left out")
-    running = int(known["is_running"].sum())
+    running = int(known["end"].null_count())
     if running:
-        notes.append(f"{running:,} tasks were still alive at the end")
-    series = _series(trace, Target.IN_FORCE, names, units, values, bin_seconds, start, tuple(notes))
-    groups = replicas(trace.tasks, known_life(), [r for r, _ in keys], start, bin_seconds, bins) if by is None else None
+        notes.append(f"{running:,} tasks were still there at the end")
+    series = _series(trace, Target.IN_FORCE, names, units, values, bin_seconds, start, (*notes, *window.notes()))
+    groups = replicas(known, [r for r, _ in keys], start, bin_seconds, bins) if by is None else None
     return replace(series, covariates={"arrived": came, "departed": went}, replicas=groups)
 
 
-def known_life() -> tuple[pl.Expr, pl.Expr]:
-    """Return when a task began to be there (null: before the trace) and ceased to (null: not yet, or not known), s."""
-    first = pl.coalesce("start_time", "submit_time")
-    end = pl.when(~pl.col("is_running")).then(pl.coalesce("end_time", first + RUNTIME))
-    return ARRIVAL.alias("begin"), end.alias("end")
+def _lives(trace: Trace, window: Window) -> pl.DataFrame:
+    """Return the tasks with `begin` and `end` of being there, s, and whether that `is_known`.
+
+    `begin` is null where it is not known, or `is_older`: before the window; `end` where it is still there at the end.
+    """
+    tasks = with_lives(trace.tasks, window)
+    waits_on = pl.col("held_seconds").is_null() & ~pl.col("is_unknown")
+    end = pl.when(waits_on).then("end_time").otherwise(pl.col("held_from") + pl.col("held_seconds"))
+    is_older = (pl.col("was_running") | (pl.col("asked_from") < window.begin)).fill_null(False)
+    return tasks.with_columns(
+        pl.when(~is_older).then("asked_from").alias("begin"),
+        pl.when(~pl.col("is_alive")).then(end).alias("end"),
+        is_older.alias("is_older"),
+        (pl.col("asked_from").is_not_null() & ~pl.col("is_unknown")).alias("is_known"),
+    )
 
 
 def requests_per_second(trace: Trace, bin_seconds: float, by: str | None = None) -> DemandSeries:
@@ -117,15 +134,15 @@ def requests_per_second(trace: Trace, bin_seconds: float, by: str | None = None)
     values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins) / bin_seconds
     names = tuple(_name(resource, group) for resource, group in keys)
     left = frame.height - known.height
-    notes = (f"{left:,} requests have no time and are left out",) if left else ()
+    notes: tuple[str, ...] = (f"{left:,} requests have no time and are left out",) if left else ()
+    notes += zero_note(values, "request", bin_seconds)
     return _series(trace, Target.REQUESTS, names, ("1/s",) * len(names), values, bin_seconds, start, notes)
 
 
 def sampled(trace: Trace, metric: str | None, bin_seconds: float) -> DemandSeries:
     """Return a metric of the series table: mean of each entity's samples in the bin, summed over entities.
 
-    Where an entity has no sample, a rate ("…_per_s", "…_per_hour") is zero, as sources leave idle windows out; any
-    other quantity holds its last value, and the bins filled so are counted in `notes`.
+    A bin in which nobody has a sample is missing: it holds the last value, is marked in `missing` and counted in `notes`.
     """
     frame = trace.series
     known = sorted(frame["metric"].unique().to_list())
@@ -141,31 +158,19 @@ def sampled(trace: Trace, metric: str | None, bin_seconds: float) -> DemandSerie
     whole = samples.filter(pl.col("entity").is_null())
     samples = whole if whole.height else samples
     start, bins = _bins(float(samples["time"].min()), float(samples["time"].max()), bin_seconds)  # type: ignore[arg-type]
-    at = ((pl.col("time") - start) / bin_seconds).floor().cast(pl.Int64).alias("bin")
-    means = samples.group_by(at, "entity").agg(pl.col("value").sort().mean()).sort("bin", "entity")
-    totals = means.group_by("bin", maintain_order=True).agg(pl.col("value").sum())
-    values = np.full((bins, 1), np.nan)
-    values[totals["bin"].to_numpy(), 0] = totals["value"].to_numpy()
-    is_rate = metric.endswith(("_per_s", "_per_hour"))
-    empty = np.isnan(values[:, 0])
-    values = np.nan_to_num(values) if is_rate else _held(values)
-    notes: tuple[str, ...] = ()
-    if empty.any():
-        notes = (f"{int(empty.sum()):,} of {bins:,} bins have no sample and {'are zero' if is_rate else 'hold'}",)
-    return _series(trace, Target.METRIC, (metric,), ("",), values, bin_seconds, start, notes)
+    made = totals(samples, start, bin_seconds, bins, rate=is_rate(metric))
+    notes = missing_note(made.missing, samples, bin_seconds)
+    series = _series(trace, Target.METRIC, (metric,), ("",), made.totals[:, None], bin_seconds, start, notes)
+    return replace(series, missing=made.missing[:, None] if made.missing.any() else None)
 
 
-def _held(values: Floats) -> Floats:
-    """Return the values with gaps filled by the last value before them; the first bin always has one."""
-    last = np.maximum.accumulate(np.where(np.isnan(values[:, 0]), 0, np.arange(len(values))))
-    return values[last]
-
-
-def _span(trace: Trace, bin_seconds: float) -> tuple[float, int]:
-    bounds = time_bounds(trace)
-    if bounds is None or not all(map(math.isfinite, bounds)):
+def _span(trace: Trace, bin_seconds: float) -> tuple[Window, float, int]:
+    """Return the window that series are of, the start of its first bin, s, and the number of bins."""
+    has_times = trace.tasks.select(pl.any_horizontal(pl.col(TIMES).is_finite().any())).item()
+    if not has_times:
         raise UserError("no task of the trace has a time, so there is nothing to forecast")
-    return _bins(*bounds, bin_seconds)
+    window = observed(trace.tasks)
+    return (window, *_bins(window.begin, window.until, bin_seconds))
 
 
 def _bins(first: float, last: float, bin_seconds: float) -> tuple[float, int]:

@@ -107,7 +107,7 @@ def diebold_mariano(first: Floats, second: Floats, lead: int) -> Comparison:
     loss = first**2 - second**2
     count = len(loss)
     mean = float(loss.mean())
-    error = loss_standard_error(loss, lead)
+    error = float(loss_standard_error(loss, lead))
     if count < 3 or error == 0.0:
         return Comparison(mean, 0.0, 1.0)
     correction = np.sqrt(max(count + 1 - 2 * lead + lead * (lead - 1) / count, 1.0) / count)
@@ -115,17 +115,17 @@ def diebold_mariano(first: Floats, second: Floats, lead: int) -> Comparison:
     return Comparison(mean, statistic, float(2 * t.sf(abs(statistic), df=count - 1)))
 
 
-def loss_standard_error(loss: Floats, lead: int) -> float:
-    """Return the standard error of a mean of dependent losses (Newey and West 1987, Bartlett weights)."""
+def loss_standard_error(loss: Floats, lead: int) -> Floats:
+    """Return the standard error of means of dependent losses, per column (Newey and West 1987, Bartlett weights)."""
     count = len(loss)
     if count < 2:
-        return 0.0
-    centred = loss - loss.mean()
+        return np.zeros(loss.shape[1:])
+    centred = loss - loss.mean(axis=0)
     lags = min(count - 1, max(lead - 1, round(count ** (1 / 3))))
     # All autocovariances at once, through the spectrum.
-    size = 1 << int(2 * count - 1).bit_length()
-    spectrum = np.fft.rfft(centred, size)
-    covariance = np.fft.irfft(spectrum * np.conj(spectrum), size)[: lags + 1] / count
+    size = 1 << int(count + lags).bit_length()
+    spectrum = np.fft.rfft(centred, size, axis=0)
+    covariance = np.fft.irfft(np.abs(spectrum) ** 2, size, axis=0)[: lags + 1] / count
     weights = 1 - np.arange(1, lags + 1) / (lags + 1)
-    variance = covariance[0] + 2 * float(np.sum(weights * covariance[1:]))
-    return float(np.sqrt(max(variance, 0.0) / count))
+    variance = covariance[0] + 2 * np.tensordot(weights, covariance[1:], axes=1)
+    return np.asarray(np.sqrt(np.maximum(variance, 0.0) / count))

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from gputwin.forecasting.resources import amount
 from gputwin.forecasting.series import Floats, Integers, Replicas
 
 AGES_SECONDS = (3600.0, 21_600.0, 86_400.0)
@@ -15,12 +14,12 @@ MOST_GROUPS = 600
 """Groups beyond which replica counts per bin would take too much memory; such traces have no services."""
 
 
-def replicas(
-    tasks: pl.DataFrame, life: Sequence[pl.Expr], resources: Sequence[str], start: float, width: float, bins: int
-) -> Replicas | None:
-    """Return replica counts per bin; None where tasks have no application, or too many kinds of them."""
-    frame = tasks.select(*life, "is_running", "application", "role", *(amount(r) for r in resources))
-    frame = frame.filter(pl.col("is_running") | pl.col("end").is_not_null())
+def replicas(frame: pl.DataFrame, resources: Sequence[str], start: float, width: float, bins: int) -> Replicas | None:
+    """Return replica counts per bin; None where tasks have no application, or too many kinds of them.
+
+    `frame` has the tasks' `begin` (null: before the first bin) and `end` (null: not yet), s, and the resources.
+    """
+    frame = frame.select("begin", "end", "application", "role", *resources)
     kinds = frame.select("application", "role", *resources).unique().sort("application", "role", *resources)
     if kinds["application"].null_count() or not 0 < kinds.height <= MOST_GROUPS:
         return None

@@ -50,7 +50,7 @@ def score(tested: Backtest, *, seed: int = 0) -> pl.DataFrame:
                 point = made[:, i, j]
                 errors = actual - point[at]
                 held = band(point, tested.actuals[:, i, j], lead, int(at[0]), COVERAGE, floor[j])
-                count = len(at)
+                after = at - at[0]
                 quantiles = rolling_quantiles(point, tested.actuals[:, i, j], lead, int(at[0]), _LEVELS, floor[j])
                 gained = skill_interval(errors, references["naive"], lead, seed=seed)
                 rows.append(
@@ -63,10 +63,10 @@ def score(tested: Backtest, *, seed: int = 0) -> pl.DataFrame:
                         "relative_rmse": float(relative_rmse(actual, point[at])),
                         "mase": float(mase(actual, point[at], history.values[:, j], season)),
                         "pinball": float(
-                            np.mean([pinball(actual, quantiles[:count, k], q) for k, q in enumerate(_LEVELS)])
+                            np.mean([pinball(actual, quantiles[after, k], q) for k, q in enumerate(_LEVELS)])
                         ),
                         "coverage": held.coverage,
-                        "width": float((held.high - held.low)[:count].mean()),
+                        "width": float((held.high - held.low)[after].mean()),
                         "skill_naive": gained.value,
                         "skill_naive_low": gained.low,
                         "skill_naive_high": gained.high,
@@ -102,7 +102,7 @@ def calibration(tested: Backtest, models: Sequence[str] = (AUTO,)) -> pl.DataFra
             for model in models:
                 point = tested.forecasts[model][:, i, j]
                 made = rolling_quantiles(point, tested.actuals[:, i, j], lead, int(at[0]), _CALIBRATION, floor[j])
-                below = (tested.actuals[at, i, j][:, None] <= made[: len(at)]).mean(axis=0)
+                below = (tested.actuals[at, i, j][:, None] <= made[at - at[0]]).mean(axis=0)
                 rows += [
                     {"series": series, "lead": lead, "model": model, "level": level, "share": float(share)}
                     for level, share in zip(_CALIBRATION, below, strict=True)
@@ -126,13 +126,17 @@ def verdicts(scores: pl.DataFrame, choices: Sequence[Choice], span: dict[int, st
 def _sentence(choice: Choice, gained: Interval, best: dict[str, object]) -> str:
     margin = f"(95 %: {gained.low:+.1%} to {gained.high:+.1%})"
     lead = float(str(best["skill_naive"]))
-    if choice.model == "naive":
+    taken = f"auto took {choice.model} ({choice.share:.0%} of the way from the last value)"
+    if choice.left == 0:
         after = "nothing beat it" if lead < 0.01 else f"in hindsight {best['model']} was {lead:.1%} better"
-        return f"auto kept the last value; on the test part {after}"
+        now = "" if choice.model == "naive" else f"; since then {taken}"
+        return f"auto kept the last value; on the test part {after}{now}"
+    if choice.model == "naive":
+        taken = f"auto left the last value in {choice.left:.0%} of the test part and is back at it"
     if gained.value == 0.0:
-        return f"auto took {choice.model}, which was exactly as good as the last value"
+        return f"{taken}, exactly as good as the last value"
     if gained.low > 0:
-        return f"auto took {choice.model}, {gained.value:.1%} better than the last value {margin}"
+        return f"{taken}, {gained.value:.1%} better than the last value {margin}"
     if gained.value >= 0:
-        return f"auto took {choice.model}, {gained.value:.1%} better than the last value, which may be chance {margin}"
-    return f"auto took {choice.model}, {-gained.value:.1%} worse than the last value {margin}"
+        return f"{taken}, {gained.value:.1%} better than the last value, which may be chance {margin}"
+    return f"{taken}, {-gained.value:.1%} worse than the last value {margin}"

@@ -74,6 +74,8 @@ class DemandSeries:
     zone: str = "UTC"
     covariates: Mapping[str, Floats] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    missing: NDArray[np.bool_] | None = None
+    """Bins × series: where nothing was sampled and the value is the one before, held; None where nowhere."""
     replicas: Replicas | None = None
     """The applications behind demand in force, where the trace tells them apart."""
 
@@ -114,7 +116,14 @@ class DemandSeries:
         """Return the first bins alone: all that was known at origin `bins`."""
         covariates = {name: c[:bins] for name, c in self.covariates.items()}
         replicas = None if self.replicas is None else self.replicas.head(bins)
-        return replace(self, values=self.values[:bins], covariates=covariates, replicas=replicas)
+        missing = None if self.missing is None else self.missing[:bins]
+        return replace(self, values=self.values[:bins], covariates=covariates, missing=missing, replicas=replicas)
+
+    def known(self) -> NDArray[np.bool_]:
+        """Return per bin whether every series has a value of its own, not one held from before."""
+        if self.missing is None:
+            return np.ones(len(self), dtype=bool)
+        return np.asarray(~self.missing.any(axis=1), dtype=bool)
 
     def select(self, names: Sequence[str]) -> DemandSeries:
         """Return the series of these names, in this order, with their columns of the covariates that have one each."""
@@ -130,6 +139,7 @@ class DemandSeries:
             names=tuple(names),
             units=tuple(self.units[i] for i in at),
             values=self.values[:, at],
+            missing=None if self.missing is None else self.missing[:, at],
             covariates=covariates,
             replicas=replicas,
         )

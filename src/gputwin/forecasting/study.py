@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,19 +12,18 @@ import polars as pl
 from gputwin.core.errors import UserError
 from gputwin.core.units import DAY, HOUR, MINUTE, format_duration
 from gputwin.forecasting.backtest import Backtest, backtest, schedule
-from gputwin.forecasting.combine import AUTO, ENSEMBLES, OBVIOUS, Choice, choose, combine
-from gputwin.forecasting.conformal import residual_quantiles
+from gputwin.forecasting.combine import Choice, combine
 from gputwin.forecasting.demand import demand
-from gputwin.forecasting.frame import DEFAULT_LEVELS, Forecast, forecast_frame
-from gputwin.forecasting.models._model import MODELS, Model, Spec, floor_of, lead_grid
+from gputwin.forecasting.final import final_forecast
+from gputwin.forecasting.frame import DEFAULT_LEVELS, Forecast
+from gputwin.forecasting.models._model import MODELS, Model
 from gputwin.forecasting.scores import calibration, score, verdicts
-from gputwin.forecasting.series import DemandSeries, Floats, Target
+from gputwin.forecasting.series import DemandSeries, Target
 from gputwin.forecasting.tuning import Tuning, tune
 from gputwin.traces.dataset import Trace
 
 _REFERENCES = ("naive", "mean", "zero")
 _MOST_LEADS = 3
-_COSTLY_LEADS = 6
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,7 @@ class ForecastStudy:
             "bin_seconds": self.series.bin_seconds,
             "bins": len(self.series),
             "test_bins": self.tested.schedule.end - self.tested.schedule.test,
+            "missing_bins": int((~self.series.known()).sum()),
             "notes": list(self.series.notes),
             "verdicts": list(self.verdicts),
             "choices": [
@@ -63,6 +62,8 @@ class ForecastStudy:
                     "series": c.series,
                     "horizon_seconds": c.lead * self.series.bin_seconds,
                     "model": c.model,
+                    "share": c.share,
+                    "left_last_value": c.left,
                     "best_on_the_past": c.best,
                     "past_rmse_over_naive": c.past_ratio,
                     "weights": dict(c.weights.get(c.model, {})),
@@ -162,7 +163,7 @@ def forecast_series(
     tested, choices = combine(tested)
     progress("scoring")
     scores = score(tested, seed=seed)
-    made, fitted = _final(tested, choices, horizon, levels, parameters, progress)
+    made, fitted = final_forecast(tested, choices, horizon, levels, parameters, progress)
     spans = {lead: span_words(lead * series.bin_seconds) for lead in leads}
     return ForecastStudy(
         series=series,
@@ -204,90 +205,3 @@ def _names(history: DemandSeries, models: Sequence[str], neural: bool) -> list[s
         return [s.name for s in specs if s.name in models or s.suits(history)]
     chosen = [s for s in MODELS if s.is_default and s.suits(history) and (neural or s.extra != "neural")]
     return [s.name for s in chosen]
-
-
-def _final(
-    tested: Backtest,
-    choices: Sequence[Choice],
-    horizon: int,
-    levels: Sequence[float],
-    parameters: Mapping[str, Mapping[str, object]],
-    progress: Callable[[str], None],
-) -> tuple[Forecast, dict[str, Model]]:
-    """Return the forecast of the chosen models fitted on the whole history, and these models."""
-    series, steps = tested.series, tuple(range(1, horizon + 1))
-    fitted: dict[str, Model] = {}
-    at = np.array([len(series)])
-
-    @cache
-    def predicted(name: str) -> Floats:
-        made: Floats = fitted[name].predict_at(series, at, steps)[0]
-        return made
-
-    def steps_of(name: str) -> Floats:
-        if name not in fitted:
-            progress(f"fitting {name} on the whole history")
-            spec = MODELS.get(name)
-            fitted[name] = spec.make(**parameters.get(name, {})).fit(series, _grid(spec, horizon))
-        return predicted(name)
-
-    @cache
-    def obvious_at(step: int) -> tuple[str, ...]:
-        return _obvious_at(tested, step)
-
-    mean = np.empty((horizon, len(series.names)))
-    used: list[str] = []
-    by_lead = {(c.series, c.lead): c for c in choices}
-    for j, name in enumerate(series.names):
-        taken = []
-        for step in steps:
-            lead = min(tested.leads, key=lambda known: (abs(np.log(known / step)), known))
-            choice = by_lead[name, lead]
-            if choice.model in OBVIOUS and step not in tested.leads:
-                # At a whole day the last value and that of a day ago are one; half a day ahead they are not.
-                choice = replace(choice, model=obvious_at(step)[j])
-            taken.append(choice.model)
-            mean[step - 1, j] = _mix(choice, steps_of, step, j)
-        used.append(", ".join(dict.fromkeys(taken)))
-    floor = floor_of(series)
-    mean = np.maximum(mean, floor)
-    errors = tested.actuals - tested.forecasts[AUTO]
-    quantiles = residual_quantiles(mean, errors, tested.leads, steps, levels, floor)
-    frame = forecast_frame(series, steps, used, mean, quantiles)
-    origin = series.start_seconds + series.bin_seconds * len(series)
-    made = Forecast(series.target, series.bin_seconds, origin, tuple(sorted(levels)), frame, series.notes)
-    return made, fitted
-
-
-def _obvious_at(tested: Backtest, step: int) -> tuple[str, ...]:
-    """Return the obvious forecast that did best so far at this very step, per series; they cost next to nothing."""
-    series = tested.series
-    names = [n for n in OBVIOUS if n in tested.forecasts]
-    origins = np.arange(tested.schedule.first, max(tested.schedule.first, len(series) - step) + 1, dtype=np.int64)
-    origins = origins[origins + step <= len(series)]
-    if len(origins) == 0:
-        return ("naive",) * len(series.names)
-    history = series.head(tested.schedule.first)
-    made = [MODELS.get(n).make().fit(history, (step,)).predict_at(series, origins, (step,))[:, 0] for n in names]
-    actual = series.values[origins + step - 1]
-    table = np.stack(made, axis=2)
-    return tuple(choose(table[:, j], actual[:, j], names)[0] for j in range(len(series.names)))
-
-
-def _grid(spec: Spec, horizon: int) -> tuple[int, ...]:
-    """Return the leads to fit for a whole fan; costly models learn fewer and lie on lines between."""
-    grid = lead_grid(horizon)
-    if spec.costly == 1 and len(grid) > _COSTLY_LEADS:
-        at = np.unique(np.round(np.linspace(0, len(grid) - 1, _COSTLY_LEADS)).astype(int))
-        return tuple(grid[k] for k in at)
-    return grid
-
-
-def _mix(choice: Choice, steps_of: Callable[[str], Floats], step: int, column: int) -> float:
-    if choice.model not in ENSEMBLES:
-        return float(steps_of(choice.model)[step - 1, column])
-    weights = choice.weights[choice.model]
-    values = np.array([steps_of(name)[step - 1, column] for name in weights])
-    if choice.model == "ensemble-median":
-        return float(np.median(values))
-    return float(values @ np.array(list(weights.values())))

@@ -202,6 +202,18 @@ def ran_so_far(tasks: pl.DataFrame) -> Floats:
     return tasks.select(pl.when(_RUNNING).then(_so_far(tasks)).fill_null(0.0).clip(0.0).alias("ran"))["ran"].to_numpy()
 
 
+def actual_seconds(tasks: pl.DataFrame) -> Floats:
+    """Return how long each task ran, s, as `Outcomes` counts it; NaN where it has not ended or that is not known."""
+    ended = ~_RUNNING & _BEGUN.is_not_null()
+    ran = pl.when(ended).then(RUNTIME.clip(SHORTEST_SECONDS)).alias("ran")
+    return tasks.select(ran)["ran"].fill_null(float("nan")).to_numpy()
+
+
+def has_outcome(tasks: pl.DataFrame) -> bool:
+    """Return whether any task has ended after a known time."""
+    return bool(np.isfinite(actual_seconds(tasks)).any())
+
+
 def _so_far(tasks: pl.DataFrame) -> pl.Expr:
     last = tasks.select(pl.max_horizontal(pl.col("end_time").max(), (ARRIVAL + RUNTIME).max())).item()
     return pl.lit(last, pl.Float64) - _BEGUN

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -41,6 +41,8 @@ class DurationModel(ABC):
     """A fitted model. `predict` and `predict_quantiles` are in s; `explain` says where a prediction comes from."""
 
     grid: Grid
+    is_cautious: ClassVar[bool] = False
+    """Whether its distributions are no more than the few outcomes seen (`Grid.quantiles`)."""
 
     @abstractmethod
     def distributions(self, jobs: Submitted) -> Mass:
@@ -62,7 +64,7 @@ class DurationModel(ABC):
             if ran is not None:
                 mass = self.grid.given_ran(mass, ran[rows])
             seconds[rows] = self.point(part, mass)
-            quantiles[rows] = self.grid.quantiles(mass, np.asarray(levels, np.float64))
+            quantiles[rows] = self.grid.quantiles(mass, np.asarray(levels, np.float64), cautious=self.is_cautious)
             mean[rows] = mass @ self.grid.values.astype(MASS)
         if ran is not None:
             seconds, mean = np.maximum(seconds, ran), np.maximum(mean, ran)

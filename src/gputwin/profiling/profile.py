@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
+from gputwin.profiling.alignment import Recording
 from gputwin.profiling.classes.classes import Classes, find_classes
 from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time
 from gputwin.profiling.jobs import History
@@ -21,6 +22,7 @@ from gputwin.profiling.store import Saved, save, telling_columns
 from gputwin.traces.dataset import Trace
 
 CANDIDATES = ("median", "user-median", "signature-median", "last-two", "cluster", "online", "forest")
+BASELINE = "user-median"
 REASON_ROWS = 500
 
 
@@ -33,7 +35,8 @@ class Profile:
     evaluations: tuple[Evaluation, ...]
     chosen: str
     model: DurationModel
-    fingerprint: str
+    baseline: DurationModel
+    recording: Recording
     importance: pl.DataFrame
     """`reason` and `factor`: by how much a feature moves predictions, as the geometric mean of its factors' sizes."""
 
@@ -61,11 +64,19 @@ class Profile:
 
     def saved(self) -> Saved:
         """Return the model as it is saved."""
-        return Saved(self.chosen, self.model, self.classes, self.fingerprint, telling_columns(self.history.jobs))
+        return Saved(
+            self.chosen,
+            self.model,
+            self.classes,
+            self.recording,
+            telling_columns(self.history.jobs),
+            self.baseline,
+            self.evaluation.scores,
+        )
 
     def predict(self, trace: Trace) -> pl.DataFrame:
-        """Return how long the tasks of another trace will run (`predict_trace`); `simulate(predict=…)` takes it."""
-        return predict_trace(self.saved(), trace)
+        """Return how long the tasks of another trace will run (`Predictions.frame`); `simulate(predict=…)` takes it."""
+        return predict_trace(self.saved(), trace).frame
 
     def save(self, path: Path | str) -> Path:
         """Save the model, for `gputwin predict` and `gputwin simulate --predict`, and return the folder."""
@@ -88,7 +99,7 @@ class Profile:
             "models": [e.to_json() for e in self.evaluations],
             "chosen": self.chosen,
             "by_class": {name: scores.to_json() for name, scores in self.by_class().items()},
-            "trace_fingerprint": self.fingerprint,
+            "trace_fingerprint": self.recording.fingerprint,
         }
 
 
@@ -118,7 +129,9 @@ def profile(
     chosen = min(tests, key=lambda e: e.scores.pinball_seconds).model
     progress(f"fitting {chosen} to all jobs")
     model = fit(chosen, history, seed=seed)
-    return Profile(history, classes, tests, chosen, model, trace.meta.fingerprint, _importance(model, history))
+    baseline = fit(BASELINE, history, seed=seed)
+    recording = Recording.of(trace.meta, history)
+    return Profile(history, classes, tests, chosen, model, baseline, recording, _importance(model, history))
 
 
 def _importance(model: DurationModel, history: History) -> pl.DataFrame:

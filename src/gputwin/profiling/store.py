@@ -17,10 +17,12 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import InputError, UserError, shorten
+from gputwin.profiling.alignment import Recording
 from gputwin.profiling.classes.classes import Classes, Classifier
 from gputwin.profiling.classes.clustering import Settings, Trial
 from gputwin.profiling.classes.description import JobClass
 from gputwin.profiling.distribution import Grid
+from gputwin.profiling.evaluation.scores import Scores
 from gputwin.profiling.features import Encoding, Features
 from gputwin.profiling.jobs import SUBMIT_COLUMNS, Submitted
 from gputwin.profiling.keys import KEYS, KeyTable
@@ -37,24 +39,36 @@ from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.schema import SCHEMA_VERSION, TASKS
 
 MODEL_FILE = "model.json"
-FORMAT = 1
+FORMAT = 2
 _TYPES: dict[str, type] = {
     t.__name__: t
     for t in (Boosted, ByClass, Classes, Classifier, Encoding, Features, Forest, Grid, JobClass, KeyTable, Medians)
-} | {t.__name__: t for t in (Memory, Online, Settings, Single, Stack, Trial)}
+} | {t.__name__: t for t in (Memory, Online, Recording, Scores, Settings, Single, Stack, Trial)}
+_PARTS: dict[str, Any] = {
+    "model": DurationModel,
+    "classes": Classes | None,
+    "recording": Recording,
+    "baseline": DurationModel,
+    "promised": Scores | None,
+}
 _LONG_TEXT = 200
 _REMEDY = "make a model with: gputwin profile TRACE -o DIR"
 
 
 @dataclass(frozen=True)
 class Saved:
-    """A model with what it was made from: its kind, the trace's fingerprint, and the columns that told it something."""
+    """A model with what it was made from: its kind, its history's recording and the columns that told it something.
+
+    `baseline` is what its predictions are compared with, and `promised` how it did in the profile's test.
+    """
 
     kind: str
     model: DurationModel
     classes: Classes | None
-    fingerprint: str
+    recording: Recording
     columns: tuple[str, ...]
+    baseline: DurationModel
+    promised: Scores | None
 
     def check(self, jobs: Submitted) -> None:
         """Raise a user error where jobs tell nothing of what the model goes by."""
@@ -80,11 +94,9 @@ def save(saved: Saved, path: Path) -> Path:
             "format": FORMAT,
             "schema_version": SCHEMA_VERSION,
             "submit_columns": _schema(),
-            "trace_fingerprint": saved.fingerprint,
             "columns": list(saved.columns),
             "kind": saved.kind,
-            "model": _pack(saved.model, folder, files),
-            "classes": _pack(saved.classes, folder, files),
+            **{name: _pack(getattr(saved, name), folder, files) for name in _PARTS},
         }
         (folder / MODEL_FILE).write_text(json.dumps(data, indent=1, allow_nan=False) + "\n", encoding="utf-8")
     return path
@@ -94,21 +106,26 @@ def load(path: Path) -> Saved:
     """Return the model saved in the folder `path`; an InputError where it is none, or was made for other columns."""
     try:
         data = json.loads((path / MODEL_FILE).read_text(encoding="utf-8"))
-        found = (data["format"], data["schema_version"])
-        if found != (FORMAT, SCHEMA_VERSION) or data["submit_columns"] != _schema():
-            raise InputError(
-                f"the model was made for version {found[1]} of the trace schema, this is {SCHEMA_VERSION}"
-                if found[1] != SCHEMA_VERSION
-                else "the model was made for other submit-time columns",
-                file=path,
-                remedy="train it again",
-            )
-        model, classes = _unpack(data["model"], path), _unpack(data["classes"], path)
-        if not isinstance(model, DurationModel) or not isinstance(classes, Classes | None):
+        _check_version(data, path)
+        parts = {name: _unpack(data[name], path) for name in _PARTS}
+        if not all(isinstance(parts[name], wanted) for name, wanted in _PARTS.items()):
             raise InputError("not a duration model", file=path, remedy=_REMEDY)
-        return Saved(data["kind"], model, classes, data["trace_fingerprint"], tuple(data["columns"]))
+        return Saved(kind=data["kind"], columns=tuple(data["columns"]), **parts)
     except (OSError, ValueError, KeyError, TypeError, IndexError, pl.exceptions.PolarsError) as error:
         raise InputError(f"not a saved model ({shorten(error, 120)})", file=path, remedy=_REMEDY) from None
+
+
+def _check_version(data: dict[str, Any], path: Path) -> None:
+    """Raise an InputError where a model was saved for other columns or by another version."""
+    problem = None
+    if data["schema_version"] != SCHEMA_VERSION:
+        problem = f"version {data['schema_version']} of the trace schema, this is {SCHEMA_VERSION}"
+    elif data["format"] != FORMAT:
+        problem = f"version {data['format']} of saved models, this is {FORMAT}"
+    elif data["submit_columns"] != _schema():
+        problem = "other submit-time columns"
+    if problem is not None:
+        raise InputError(f"the model was made for {problem}", file=path, remedy="train it again: gputwin profile")
 
 
 def _schema() -> dict[str, str]:

@@ -31,7 +31,10 @@ class Law(NamedTuple):
 
 
 class Record(NamedTuple):
-    """Jobs that were submitted, started and ended at these times, s, on so many servers each."""
+    """Jobs that were submitted, started and ended at these times, s, on so many servers each.
+
+    Submit is NaN where the wait is not known, end infinite where a job has not ended.
+    """
 
     submit: Floats
     start: Floats
@@ -79,7 +82,7 @@ def _mean(values: Floats) -> float:
 
 
 def _each_overlap(first: Floats, last: Floats, begin: float, until: float) -> Floats:
-    return np.asarray(np.clip(last, begin, until) - np.clip(first, begin, until))
+    return np.nan_to_num(np.clip(last, begin, until) - np.clip(first, begin, until))
 
 
 def _overlap(first: Floats, last: Floats, begin: float, until: float) -> float:

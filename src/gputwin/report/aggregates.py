@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gputwin.core.units import DAY, HOUR, WHOLE_GPU_MILLI
+from gputwin.core.units import DAY, HOUR
 from gputwin.report.timeline import Timeline
-from gputwin.traces.measures import GPU_MILLI_TOTAL, RUNTIME
 
 MOST_POINTS = 400
 MOST_METRICS = 12
@@ -16,9 +15,6 @@ _METRIC_BINS = 200
 _SLOT = HOUR / 4
 """Offsets of time zones are multiples of a quarter of an hour."""
 _MOST_SLOTS = 4_000_000
-
-GPU_HOURS = (GPU_MILLI_TOTAL / WHOLE_GPU_MILLI * RUNTIME / HOUR).alias("gpu_hours")
-"""GPU-hours a task held: GPUs asked for × runtime; null where either is unknown."""
 
 
 def known_sum(expression: pl.Expr) -> pl.Expr:

@@ -51,6 +51,8 @@ class Explanation:
     """Jobs that held GPUs it might have had, by GPU-hours held during its wait."""
     overtaken_by: int
     overtakers: list[dict[str, Any]]
+    was_running: bool = False
+    """It ran when the trace began."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain data."""
@@ -61,6 +63,8 @@ class Explanation:
         gpus = f"{self.gpus:g} GPU{'' if self.gpus == 1 else 's'}"
         what = f"{self.instances} instance{'s' if self.instances != 1 else ''} with {gpus} in all"
         lines = [f"Job {self.job_id} ({self.tenant}) asked for {what}."]
+        if self.wait_seconds is None and self.start_time is not None:
+            return [*lines, "It ran when the trace began, and held its place from then on."]
         if self.wait_seconds is None:
             return [*lines, f"It never started: {self.outcome.replace('_', ' ')}."]
         if self.wait_seconds == 0:
@@ -127,6 +131,7 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         holders=_holders(result, job["row"], submit, start, groups) if waited else [],
         overtaken_by=later.height if waited else 0,
         overtakers=_brief(later.sort("gpu_milli", descending=True)) if waited else [],
+        was_running=bool(job.get("was_running")),
     )
 
 

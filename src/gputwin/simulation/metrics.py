@@ -29,6 +29,8 @@ def summarise(
     outcomes = dict(jobs["outcome"].value_counts().sort("outcome").iter_rows())
     return {
         "jobs": jobs.height,
+        "jobs_already_running": int(jobs["was_running"].sum()),
+        "jobs_with_wait": jobs.height - jobs["wait_seconds"].null_count(),
         "outcomes": outcomes,
         "wait_seconds": spread(jobs["wait_seconds"]),
         "jct_seconds": spread(finished["jct_seconds"]),
@@ -67,7 +69,7 @@ def _makespan(jobs: pl.DataFrame) -> float | None:
 
 
 def allocation(series: pl.DataFrame) -> dict[str, float]:
-    """Return the time-weighted mean share of each resource allocated while jobs were submitted."""
+    """Return the time-weighted mean share of each resource allocated in the window of the series."""
     columns = [c for c in series.columns if c.endswith("_allocation") or c.startswith("gpu_allocation_")]
     return {c.replace("_allocation", ""): float(series[c].mean() or 0.0) for c in columns}  # type: ignore[arg-type]
 

@@ -7,11 +7,11 @@ signature below when first used, so a user's policy runs at the same speed as a 
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
@@ -26,6 +26,7 @@ class Ordering:
     key: Callable[..., float]
     source: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -48,11 +49,12 @@ class Placement:
     typical: bool = False
     first: bool = False
     parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Backfill:
-    """Who may overtake a job that does not fit; `mode` is the engine's number for it."""
+    """Who may overtake a job that does not fit; `mode` is the engine's number for it, so only the engine adds rules."""
 
     name: str
     rule: str
@@ -63,16 +65,24 @@ class Backfill:
 
 ORDERINGS: Registry[Ordering] = Registry("order", "gputwin.simulation.ordering")
 PLACEMENTS: Registry[Placement] = Registry("placement", "gputwin.simulation.placement")
-BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfill")
+BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfill", closed=True)
 
 
 def ordering(
-    name: str, rule: str, *, source: str = "", parameters: Mapping[str, float] | None = None
+    name: str,
+    rule: str,
+    *,
+    source: str = "",
+    parameters: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
-    """Return a decorator that registers `key(jobs, j, now, knobs)` as the order `name`."""
+    """Return a decorator that registers `key(jobs, j, now, knobs)` as the order `name`.
+
+    `parameters` maps names to defaults; `knobs.order` holds their values in that sequence. `at_least` bounds them below.
+    """
 
     def register(key: Callable[..., float]) -> Callable[..., float]:
-        ORDERINGS.add(Ordering(name, rule, key, source, dict(parameters or {})))
+        ORDERINGS.add(Ordering(name, rule, key, source, dict(parameters or {}), dict(at_least or {})))
         return key
 
     return register
@@ -89,25 +99,40 @@ def placement(
     typical: bool = False,
     first: bool = False,
     parameters: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
-    """Return a decorator that registers `score(machines, requests, r, n, knobs)` as the placement `name`."""
+    """Return a decorator that registers `score(machines, requests, r, n, knobs)` as the placement `name`.
+
+    `parameters` maps names to defaults; `knobs.placement` holds their values in that sequence. `at_least` bounds them below.
+    """
     if gang not in ("score", "consolidate", "topology"):
         raise ValueError(f"gang must be score, consolidate or topology, not '{gang}'")
 
     def register(score: Callable[..., float]) -> Callable[..., float]:
-        settings = dict(parameters or {})
-        PLACEMENTS.add(Placement(name, rule, score, source, devices, gang, fresh, typical, first, settings))
+        settings = dict(parameters or {}), dict(at_least or {})
+        PLACEMENTS.add(Placement(name, rule, score, source, devices, gang, fresh, typical, first, *settings))
         return score
 
     return register
 
 
-def settle(policy: Ordering | Placement, given: Mapping[str, float]) -> dict[str, Any]:
-    """Return the policy's parameters with the given values in place of defaults; an unknown one is a user error."""
-    for name in given:
+def settle(policy: Ordering | Placement, given: Mapping[str, float]) -> dict[str, float]:
+    """Return the policy's parameters with the given values in place of defaults.
+
+    An unknown name, a value that is no number, one below the policy's bound, or an infinite one where the default is
+    finite is a user error.
+    """
+    for name, value in given.items():
         if name not in policy.parameters:
             known = ", ".join(policy.parameters) or "none"
             raise UserError(f"'{policy.name}' has no parameter '{name}'; it has: {known}")
+        least = policy.at_least.get(name, -math.inf)
+        if math.isnan(value) or (math.isinf(value) and math.isfinite(policy.parameters[name])):
+            raise UserError(
+                f"'{policy.name}:{name}={value:g}': give a finite number, as in {policy.parameters[name]:g}"
+            )
+        if value < least:
+            raise UserError(f"'{policy.name}:{name}={value:g}': give {least:g} or more")
     return {**policy.parameters, **given}
 
 
@@ -137,7 +162,10 @@ def load_policies(path: Path) -> None:
     module = importlib.util.module_from_spec(spec)
     # Compiled policies are looked up by their module's name when cached code is loaded.
     sys.modules[name] = module
+    BACKFILLS.names()
     try:
         spec.loader.exec_module(module)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
     except Exception as error:
         raise UserError(f"{path}: {type(error).__name__}: {error}") from error

@@ -112,10 +112,13 @@ def _jobs(run: Run) -> pl.DataFrame:
             "instances": instances.astype(np.int32),
             "gpu_milli": records["gpu_milli"].astype(np.int64),
             "shape": records["shape"],
+            "was_running": workload.was_running,
         }
     ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
-    wait = pl.col("start_time") - pl.col("submit_time")
-    jct = pl.col("end_time") - pl.col("submit_time")
+    # Nobody knows how long what ran already had waited, nor when it was asked for.
+    waits = pl.lit(pl.Series(~workload.waits_not(records["start"])))
+    wait = pl.when(waits).then(pl.col("start_time") - pl.col("submit_time"))
+    jct = pl.when(~pl.col("was_running")).then(pl.col("end_time") - pl.col("submit_time"))
     frame = frame.with_columns(
         wait.alias("wait_seconds"),
         jct.alias("jct_seconds"),

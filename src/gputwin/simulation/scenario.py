@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -30,11 +31,12 @@ def simulate(
     order_parameters: Mapping[str, float] | None = None,
     placement_parameters: Mapping[str, float] | None = None,
     sla_wait_seconds: float | None = None,
+    predict_name: str = "given",
 ) -> SimulationResult:
     """Return what would have happened to the trace's jobs on this cluster under these rules.
 
     Without a cluster the trace's own nodes are used. `predict` is what the scheduler believes of durations: 'oracle',
-    'requested', or a frame of predictions (`workload_of`).
+    'requested', or a frame of predictions (`workload_of`), which the manifest calls by `predict_name`.
     """
     opened = open_trace(trace) if isinstance(trace, str) else trace
     target = cluster if isinstance(cluster, Cluster) else cluster_for(opened, cluster)
@@ -44,5 +46,7 @@ def simulate(
     result = result_of(
         outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
     )
-    believed = predict if isinstance(predict, str) else "given"
-    return replace(result, manifest={**result.manifest, "share": share, "predict": believed})
+    is_rule = isinstance(predict, str)
+    digest = None if is_rule else hashlib.sha256(workload.jobs["predicted"].tobytes()).hexdigest()
+    believed = {"predict": predict if is_rule else predict_name, "predictions_sha256": digest}
+    return replace(result, manifest={**result.manifest, "share": share, **believed})

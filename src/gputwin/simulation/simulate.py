@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -15,21 +15,22 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.attribution import make_causes
 from gputwin.simulation.engine.devices import fullest
 from gputwin.simulation.engine.events import make_events
+from gputwin.simulation.engine.fit import MANY
 from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
 from gputwin.simulation.engine.kernel import run_world
 from gputwin.simulation.engine.ledger import make_ledger
+from gputwin.simulation.engine.plans import make_plans
 from gputwin.simulation.engine.queue import make_queue
 from gputwin.simulation.engine.series import make_series
 from gputwin.simulation.engine.state import (
     APPLICATIONS,
     DEVICE,
-    FIRST_PARAMETER,
     LINK,
     NODE,
-    PLACEMENT_PARAMETER,
     PLENTY,
     SLOT,
     WHOLE,
+    Floats,
     Ints,
     Knobs,
     Machines,
@@ -54,6 +55,7 @@ from gputwin.simulation.engine.world import (
     World,
 )
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, Ordering, Placement, settle
+from gputwin.simulation.roles import hardest_first
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 
@@ -61,7 +63,6 @@ _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 MOST_DEVICES = 62
 DEFAULT_BINS = 1000
 MOST_BINS = 10_000_000
-NO_TIME_SECONDS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,15 @@ def run(
 ) -> Run:
     """Return the outcome of the workload on the cluster under the scheduler's rules."""
     scheduler = scheduler or Scheduler()
+    if bin_seconds is not None and not (math.isfinite(bin_seconds) and bin_seconds > 0):
+        raise UserError(f"the series' resolution is {bin_seconds:g} s; give more than 0, as in 5m")
     order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
     backfill = BACKFILLS.get(scheduler.backfill)
     machines = make_machines(cluster, workload)
     knobs = Knobs(
-        numbers=_numbers(machines, order, placement, scheduler),
+        numbers=_largest_node(machines),
+        order=_values(order, scheduler.order_parameters),
+        placement=_values(placement, scheduler.placement_parameters),
         typical=typical_jobs(workload) if typical is None else typical,
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
     )
@@ -120,31 +125,26 @@ def run(
     options[BACKFILL] = backfill.mode
     options[GANG] = _GANGS[placement.gang]
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
-    if max_wait < 0:
-        raise UserError(f"max_wait is {max_wait:g} s; give 0 or more")
     options[TRACK] = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
     options[ATTRIBUTE] = attribute
     options[DRAWS] = placement.fresh
     options[RESERVED_JOB] = -1
-    submit = workload.jobs["submit"]
-    width = bin_seconds or max(float(submit[-1] - submit[0]) / DEFAULT_BINS, 1.0)
+    begin, until = workload.span
+    width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
     world = _make_world(workload, machines, knobs, options, width, placement, max_wait)
     last = run_world(world, order.key, placement.score, placement.devices or fullest)
     return Run(world, workload, cluster, scheduler, seed, last, width)
 
 
-def _numbers(machines: Machines, order: Ordering, placement: Placement, scheduler: Scheduler) -> np.ndarray[Any, Any]:
-    """Return what Knobs.numbers holds: the largest node, then each policy's parameters in their own place."""
-    numbers = np.zeros(PLACEMENT_PARAMETER + 4)
+def _largest_node(machines: Machines) -> Floats:
+    """Return CPU and GPU (milli) of the largest node."""
     nodes = machines.nodes
-    numbers[:FIRST_PARAMETER] = max(nodes["cpu"].max(), 1), max(nodes["gpu_count"].max() * WHOLE, 1)
-    for first, policy, given in (
-        (FIRST_PARAMETER, order, scheduler.order_parameters),
-        (PLACEMENT_PARAMETER, placement, scheduler.placement_parameters),
-    ):
-        values = list(settle(policy, given).values())
-        numbers[first : first + len(values)] = values
-    return numbers
+    return np.array([max(nodes["cpu"].max(), 1), max(nodes["gpu_count"].max() * WHOLE, 1)], np.float64)
+
+
+def _values(policy: Ordering | Placement, given: Mapping[str, float]) -> Floats:
+    """Return the values of a policy's parameters in the sequence it declares them."""
+    return np.array(list(settle(policy, given).values()), np.float64)
 
 
 def make_machines(cluster: Cluster, workload: Workload) -> Machines:
@@ -178,7 +178,10 @@ def make_machines(cluster: Cluster, workload: Workload) -> Machines:
     free = np.zeros(4 + len(models), np.int64)
     free[:4] = [nodes[name].sum() for name in ("cpu", "memory", "disk", "rdma")]
     np.add.at(free, 4 + nodes["model"], nodes["gpu_free"])
-    return Machines(nodes, gpus, np.zeros((nodes.size, residents), np.int32), free)
+    limits = np.unique(workload.requests[["application", "max_per_node"]])["application"]
+    several = (np.unique(limits[limits >= 0], return_counts=True)[1] > 1).any()
+    caps = np.full((nodes.size, residents - APPLICATIONS if several else 0), MANY, np.int32)
+    return Machines(nodes, gpus, np.zeros((nodes.size, residents), np.int32), free, caps)
 
 
 def _numbered(names: pl.Series) -> list[int]:
@@ -198,31 +201,32 @@ def _make_world(
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
     jobs["start"] = jobs["end"] = np.nan
-    if options[BACKFILL] == CONSERVATIVE:
+    planned = bool(options[BACKFILL] == CONSERVATIVE)
+    if planned:
         jobs["planned"] = np.nan
-        # A plan that lasts no time would hide nothing from others: it is believed to last a second.
-        jobs["predicted"] = np.where(jobs["predicted"] > NO_TIME_SECONDS, jobs["predicted"], 1.0)
     tracked = bool(options[TRACK])
+    groups = hardest_first(shapes, workload.groups, requests, workload.allowed, machines)
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
-    np.add.at(popularity, workload.groups["request"], np.repeat(per_shape, shapes["groups"]))
+    np.add.at(popularity, groups["request"], np.repeat(per_shape, shapes["groups"]))
     index = make_index(machines, requests, workload.allowed, popularity, dear=placement.typical)
     if placement.fresh:
         requests["slot"] = NO_SLOT
     elif placement.first:
         requests["slot"] = FIRST_FITS
-    begin = float(jobs["submit"][0])
-    bins = int(min(np.ceil((jobs["submit"][-1] - begin) / width) + 1, MOST_BINS))
+    begin, until = workload.span
+    bins = int(min(max(np.ceil((until - begin) / width * (1 - 1e-12)), 1), MOST_BINS))
     slots = np.zeros(workload.slots, SLOT)
     gang = int(shapes["instances"].max()) if tracked else 1
+    roles = int(shapes["groups"].max())
     slots["node"] = -1
     return World(
         machines=machines,
         requests=requests,
-        groups=workload.groups,
+        groups=groups,
         queue=make_queue(jobs, shapes),
         index=index,
-        ledger=make_ledger(requests, workload.groups, shapes, workload.allowed, machines),
+        ledger=make_ledger(requests, groups, shapes, workload.allowed, machines),
         events=make_events(jobs.size * (1 + tracked + (max_wait < np.inf))),
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),
@@ -230,12 +234,13 @@ def _make_world(
         running=np.zeros(jobs.size if tracked else 1, np.int32),
         reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),
-        withheld=np.zeros((max(gang, machines.nodes.size + 1), FIELDS + 2 * machines.gpus.shape[1])),
-        rows=np.full(machines.nodes.size, -1, np.int32),
-        veils=np.zeros(gang, np.int32),
-        endings=make_events(jobs.size if tracked else 1),
+        withheld=np.zeros((max(gang, machines.nodes.size + 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
+        rows=np.arange(machines.nodes.size, dtype=np.int32) if planned else np.full(machines.nodes.size, -1, np.int32),
+        veils=np.zeros(machines.nodes.size if planned else gang, np.int32),
+        endings=make_events(max(jobs.size, machines.nodes.size * roles if planned else 1) if tracked else 1),
         freed=np.zeros(jobs.size if tracked else 1, np.int32),
         regions=np.zeros(machines.nodes.size, np.int64),
+        plans=make_plans(machines.nodes.size, jobs.size, slots.size if planned else 0, roles),
         max_wait=np.array([max_wait], np.float64),
         causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
         series=make_series(begin, width, bins, machines.free),

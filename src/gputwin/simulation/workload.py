@@ -2,6 +2,9 @@
 
 A job is all tasks of one job id: its groups start together (gang) and it ends when the longest ends. Requests and job
 shapes are numbered; jobs of one shape ask for the same.
+
+Lives follow `gputwin.traces.lifetimes`. What ran when the record began is submitted at its beginning, before all others,
+and runs for as long as it was seen to from then on: where there is room it holds its place from the first instant.
 """
 
 from __future__ import annotations
@@ -12,12 +15,14 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
 from gputwin.traces.dataset import Trace
-from gputwin.traces.measures import ARRIVAL, RUNTIME
+from gputwin.traces.framefile import read_frame
+from gputwin.traces.lifetimes import observed, with_lives
 
 _AMOUNTS = {
     "cpu": "cpu_milli",
@@ -49,6 +54,12 @@ class Workload:
     models: tuple[str, ...]
     left_out: dict[str, int]
     """Why tasks of the trace are not simulated, and how many."""
+    older: Flags | None = None
+    """[job]: it ran when the record began; None: no job did."""
+    window: tuple[float, float] | None = None
+    """s; averages over time are taken between these; None: from the first to the last submission."""
+    constraints: tuple[str, ...] = ()
+    """What each request says of GPU models, as written; none: nothing was written."""
 
     @property
     def size(self) -> int:
@@ -60,6 +71,25 @@ class Workload:
         """Return the number of instances of all jobs."""
         return int(self.shapes["instances"][self.jobs["shape"]].sum(dtype=np.int64))
 
+    @property
+    def span(self) -> tuple[float, float]:
+        """Return the two times between which averages over time are taken, s."""
+        submit = self.jobs["submit"]
+        return (float(submit[0]), float(submit[-1])) if self.window is None else self.window
+
+    @property
+    def was_running(self) -> Flags:
+        """Return which jobs ran when the record began; they come first."""
+        flags = np.zeros(self.size, np.bool_)
+        if self.older is not None:
+            count = min(self.size, self.older.size)
+            flags[:count] = self.older[:count]
+        return flags
+
+    def waits_not(self, start: NDArray[np.float64]) -> Flags:
+        """Return which jobs have no wait to speak of: they ran when the record began and hold their place from then on."""
+        return np.asarray(self.was_running & (start <= self.jobs["submit"]))
+
 
 def workload_of(
     trace: Trace, models: Sequence[str], *, share: str = "fraction", predict: str | pl.DataFrame = "oracle"
@@ -67,10 +97,12 @@ def workload_of(
     """Return the trace's jobs as arrays, for a cluster with these GPU models.
 
     `share` 'exclusive' rounds shares of a GPU up to whole devices. `predict` says what the scheduler believes:
-    'oracle' (the truth), 'requested' (the time limit asked for, the truth where none was), or a frame of predictions
-    (`job_id`, `role`, `predicted_seconds`) that has a row for every task.
+    'oracle' (the truth), 'requested' (the time limit asked for; a task without one is believed to run as long as the
+    longest limit of the trace), or a frame of predictions (`job_id`, `role`, `predicted_seconds`) that has a row for
+    every task.
     """
-    tasks, left_out = _simulated(trace.tasks)
+    window = observed(trace.tasks)
+    tasks, left_out = _simulated(with_lives(trace.tasks, window))
     if tasks.is_empty():
         raise UserError("the trace has no task with a known arrival and duration, so there is nothing to simulate")
     tasks = _with_requests(tasks, share, predict)
@@ -91,32 +123,27 @@ def workload_of(
         tuple(names.to_list()),
         tuple(models),
         left_out,
+        jobs["was_running"].to_numpy() if jobs["was_running"].any() else None,
+        (window.begin, window.until),
+        tuple(kinds["gpu_models_allowed"]),
     )
 
 
 def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     """Return the tasks that can be simulated; ones alive at the end run until then."""
-    last = tasks.select(pl.max_horizontal(pl.col("end_time").max(), (ARRIVAL + RUNTIME).max())).item()
-    begun = pl.coalesce("start_time", "submit_time")
-    tasks = tasks.with_columns(
-        ARRIVAL,
-        pl.when(pl.col("is_running") & RUNTIME.is_null())
-        .then((pl.lit(last, pl.Float64) - begun).clip(0.0))
-        .otherwise(RUNTIME)
-        .alias("runtime"),
-    )
-    no_arrival = pl.col("arrival_time").is_null()
-    no_runtime = pl.col("runtime").is_null() & ~no_arrival
+    no_arrival = pl.col("asked_from").is_null()
+    no_runtime = pl.col("held_seconds").is_null() & ~no_arrival
     counts = tasks.select(no_arrival.sum().alias("no arrival time"), no_runtime.sum().alias("no duration"))
     left_out = {k: int(v) for k, v in counts.row(0, named=True).items() if v}
-    return tasks.filter(~no_arrival & ~no_runtime), left_out
+    known = tasks.filter(~no_arrival & ~no_runtime)
+    return known.rename({"asked_from": "arrival_time", "held_seconds": "runtime"}), left_out
 
 
 def read_predictions(path: Path) -> pl.DataFrame:
-    """Return the predictions in a Parquet file."""
+    """Return the predictions in a file of `gputwin predict`."""
     try:
-        return _by_mean(pl.read_parquet(path))
-    except (OSError, pl.exceptions.PolarsError) as error:
+        return _by_mean(read_frame(path))
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         remedy = "make one with: gputwin predict MODEL TRACE -o FILE.parquet"
         raise InputError(f"not a file of predictions ({shorten(error, 100)})", file=path, remedy=remedy) from None
 
@@ -139,11 +166,17 @@ def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
         return found
     if predict not in ("oracle", "requested"):
         raise UserError(
-            f"unknown prediction '{predict}'; known: oracle, requested, a Parquet file, a saved model's folder"
+            f"unknown prediction '{predict}'; known: oracle, requested, a file of predictions, a saved model's folder"
         )
-    return tasks.select(
-        pl.coalesce("requested_seconds", "runtime") if predict == "requested" else "runtime"
-    ).to_series()
+    if predict == "oracle":
+        return tasks["runtime"]
+    limit = tasks.select(pl.when(pl.col("requested_seconds") > 0).then("requested_seconds")).to_series()
+    if limit.null_count() == limit.len():
+        raise UserError(
+            "the trace tells no requested times, so a scheduler cannot go by them; take --predict oracle, a saved model's "
+            "folder or a file of predictions"
+        )
+    return limit.fill_null(limit.max())
 
 
 def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame) -> pl.DataFrame:
@@ -198,7 +231,7 @@ def _jobs(tasks: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
     )
     if tasks["job_id"].n_unique() == tasks.height:
         # Grouping by equal lists is slow, so jobs of one task are numbered by their code.
-        jobs = tasks.sort("arrival_time", "job_id", maintain_order=True)
+        jobs = _in_order(tasks)
         kinds = jobs.select("groups").unique(maintain_order=True).with_row_index("shape")
         jobs = jobs.join(kinds, on="groups", how="left", maintain_order="left")
         return jobs, kinds.select(pl.concat_list("groups"))["groups"]
@@ -207,16 +240,22 @@ def _jobs(tasks: pl.DataFrame) -> tuple[pl.DataFrame, pl.Series]:
         .agg(
             pl.col("arrival_time").min(),
             pl.col("runtime", "predicted", "priority").max(),
+            pl.col("was_running").any(),
             pl.col("tenant").first(),
             pl.col("groups").sort(),
             pl.col("gpu_total").sum(),
         )
-        .sort("arrival_time", "job_id", maintain_order=True)
+        .pipe(_in_order)
         .with_columns(pl.col("groups").cast(pl.List(pl.String)).list.join(",").alias("code"))
     )
     kinds = jobs.select("code", "groups").unique("code", maintain_order=True).with_row_index("shape")
     jobs = jobs.join(kinds.select("code", "shape"), on="code", how="left", maintain_order="left")
     return jobs, kinds["groups"]
+
+
+def _in_order(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the jobs in order of submission; what ran already goes before what comes at the same time."""
+    return jobs.sort("arrival_time", ~pl.col("was_running"), "job_id", maintain_order=True)
 
 
 def _shapes(groups: pl.Series) -> Records:

@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from gputwin.traces.dataset import Trace
+from gputwin.traces.lifetimes import LIFE_COLUMNS, held
 from gputwin.traces.measures import ARRIVAL, GPU_MILLI_TOTAL, IS_COMPLETE, RUNTIME, WAIT
 from gputwin.traces.schema import TABLES
 
@@ -25,6 +26,8 @@ class Description:
     origin_unix_seconds: float | None
     fingerprint: str
     span_seconds: float
+    window_seconds: float
+    """How long the window is that averages over time are taken over (`gputwin.traces.lifetimes`)."""
     tables: dict[str, int]
     tasks: int
     jobs: int
@@ -39,12 +42,22 @@ class Description:
     gpu_models: dict[str, int]
     tasks_complete: int
     tasks_without_submit_and_start: int
+    tasks_already_running: int
+    """When the trace began."""
     tasks_running: int
+    """When it ended."""
+    tasks_of_unknown_life: int
+    """Nobody knows when they held what they asked for."""
     tasks_never_started: int
     status: dict[str, int]
     wait_seconds: dict[str, float] | None
     runtime_seconds: dict[str, float] | None
     gpus_requested: dict[str, float] | None
+    gpu_hours: float | None
+    """GPUs × time held, over the whole trace."""
+    gpus_held_mean: float | None
+    """Over the window."""
+    notes: list[str]
     metrics: dict[str, int]
     rows_read: int
     rows_kept: int
@@ -66,7 +79,7 @@ def describe(trace: Trace) -> Description:
             *(pl.col(c).drop_nulls().n_unique().alias(c) for c in ("application", "user", "group", "tenant")),
             IS_COMPLETE.sum().alias("complete"),
             (pl.col("submit_time").is_null() & pl.col("start_time").is_null()).sum().alias("timeless"),
-            pl.col("is_running").sum().alias("running"),
+            pl.col("was_running").sum().alias("older"),
             (
                 pl.col("start_time").is_null()
                 & RUNTIME.is_null()
@@ -78,6 +91,7 @@ def describe(trace: Trace) -> Description:
         )
     ).row(0, named=True)
     columns = trace.collect(trace.scan("tasks").select(WAIT, RUNTIME, GPU_MILLI_TOTAL / 1000))
+    lives = held(trace.collect(trace.scan("tasks").select(LIFE_COLUMNS)))
     nodes = trace.nodes
     meta = trace.meta
     return Description(
@@ -88,6 +102,7 @@ def describe(trace: Trace) -> Description:
         origin_unix_seconds=meta.origin_unix_seconds,
         fingerprint=meta.fingerprint,
         span_seconds=span_seconds(trace),
+        window_seconds=lives.window.seconds if tasks["tasks"] else 0.0,
         tables=dict(meta.tables),
         tasks=tasks["tasks"],
         jobs=tasks["jobs"],
@@ -102,12 +117,17 @@ def describe(trace: Trace) -> Description:
         gpu_models=_gpus_by_model(nodes),
         tasks_complete=tasks["complete"],
         tasks_without_submit_and_start=tasks["timeless"],
-        tasks_running=tasks["running"],
+        tasks_already_running=tasks["older"],
+        tasks_running=lives.tasks_alive,
+        tasks_of_unknown_life=lives.tasks_unknown,
         tasks_never_started=tasks["never_started"],
         status=_counts(trace, "tasks", "status"),
         wait_seconds=_distribution(columns["wait_seconds"]),
         runtime_seconds=_distribution(columns["runtime_seconds"]),
         gpus_requested=_distribution(columns["gpu_milli_total"]),
+        gpu_hours=lives.gpu_hours,
+        gpus_held_mean=lives.gpus_mean,
+        notes=list(lives.window.notes()),
         metrics=_counts(trace, "series", "metric"),
         rows_read=meta.rows_read,
         rows_kept=meta.rows_kept,

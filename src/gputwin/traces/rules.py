@@ -146,7 +146,9 @@ def _task_checks(frame: pl.DataFrame) -> Iterator[Check]:
     yield Check("Q21", pl.col("gpu_milli") > WHOLE_GPU_MILLI, (whole,), show=("gpu_count", "gpu_milli"))
     yield Check("Q25", pl.col("instances") < 1, (pl.lit(1, pl.Int32).alias("instances"),))
     if frame["submit_time"].is_not_null().any() and frame["start_time"].is_not_null().any():
-        yield Check("Q13", pl.col("submit_time").is_null() & pl.col("start_time").is_null())
+        yield Check("Q13", pl.col("was_running"))
+        timeless = pl.col("submit_time").is_null() & pl.col("start_time").is_null()
+        yield Check("Q19", timeless & ~pl.col("was_running"), show=("end_time", "status"))
         never = pl.col("start_time").is_null() & pl.col("duration_seconds").is_null()
         yield Check(
             "Q15",

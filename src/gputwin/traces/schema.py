@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import polars as pl
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 
 
 class Status(StrEnum):
@@ -101,6 +101,12 @@ TASKS = Table(
         Column("duration_seconds", pl.Float64, "s; time it ran, where the source tells it"),
         Column("requested_seconds", pl.Float64, "s; time limit asked for at submit"),
         _IS_RUNNING,
+        Column(
+            "was_running",
+            pl.Boolean,
+            "ran already when the trace began: its runtime is left-censored, submit and start are unknown",
+            default=False,
+        ),
         Column("attempts", pl.Int32, "times it was started"),
         Column("instances", pl.Int32, "gang size: instances that must start together", default=1),
         Column("cpu_milli", pl.Int64, "request per instance; 1000 = one core"),

@@ -147,7 +147,10 @@ def interpolated(values: Floats, known: Sequence[int], wanted: Sequence[int]) ->
 
 
 def actuals_at(series: DemandSeries, origins: Integers, leads: Sequence[int]) -> Floats:
-    """Return origins × leads × series: what happened; NaN where it lies beyond the series' end."""
+    """Return origins × leads × series: what happened; NaN where it is missing or lies beyond the series' end."""
     at = origins[:, None] + np.asarray(leads, dtype=np.int64)[None, :] - 1
-    values = series.values[np.clip(at, 0, len(series) - 1)]
-    return np.where((at < len(series))[:, :, None], values, np.nan)
+    row = np.clip(at, 0, len(series) - 1)
+    known = np.broadcast_to((at < len(series))[:, :, None], (*at.shape, len(series.names)))
+    if series.missing is not None:
+        known = known & ~series.missing[row]
+    return np.where(known, series.values[row], np.nan)

@@ -76,6 +76,9 @@ class Trees(BoosterModel):
         """Return what to learn per origin, and where it is known and features are not mostly missing."""
         target = np.full(len(series) + 1, np.nan)
         target[: len(series) + 1 - lead] = series.values[lead - 1 :, column]
+        if series.missing is not None:
+            # A held value would teach that nothing changes.
+            target[: len(series) + 1 - lead][series.missing[lead - 1 :, column]] = np.nan
         if self.relative:
             target = target - made.last
         usable = np.isfinite(target)

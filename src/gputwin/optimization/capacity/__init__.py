@@ -1,1 +1,1 @@
-"""Least capacity that meets a target: theory for a first bracket, simulation to settle it."""
+"""The capacity that is safe for a target: theory for a first guess, simulation to settle it, drawn records to be sure."""

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, replace
 from typing import Any
 
-from gputwin.optimization.capacity.evaluate import Point, Setting, evaluate, setting_of
+from gputwin.optimization.capacity.evaluate import Point, Setting, evaluate, setting_of, spread
 from gputwin.traces.dataset import Trace
 
 FASTER = 1.25
@@ -50,12 +50,7 @@ def pull(trace: Trace, setting: Setting, at: Point, growth: float, pool: Executo
         ),
     ]
     changed = [c for c in changed if c[2].scheduler != rules or c[0] in ("no GPU sharing", "faster GPUs")]
-    if pool is None:
-        points = [evaluate(s, at.counts) for _, _, s in changed]
-    else:
-        half = (len(changed) + 1) // 2
-        under_way = [pool.submit(evaluate, s, at.counts) for _, _, s in changed[half:]]
-        points = [evaluate(s, at.counts) for _, _, s in changed[:half]] + [f.result() for f in under_way]
+    points = spread(pool, evaluate, [(s, at.counts) for _, _, s in changed])
     return tuple(
         Lever(name, what, point.value, _change(at.value, point.value))
         for (name, what, _), point in zip(changed, points, strict=True)

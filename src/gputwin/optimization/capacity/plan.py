@@ -7,10 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from gputwin.core.errors import UserError
-from gputwin.core.units import WHOLE_GPU_MILLI, format_duration
+from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.optimization.capacity.bracket import offered_share
 from gputwin.optimization.capacity.evaluate import (
     Evaluator,
@@ -18,21 +16,24 @@ from gputwin.optimization.capacity.evaluate import (
     Setting,
     describe_points,
     evaluator,
-    resample,
     setting_of,
     usable_workers,
 )
 from gputwin.optimization.capacity.levers import Lever, pull
+from gputwin.optimization.capacity.luck import Luck, sure_size
 from gputwin.optimization.capacity.scale import Counts, mix_of
-from gputwin.optimization.capacity.search import Found, least
+from gputwin.optimization.capacity.search import Found, larger_sizes, safe_size
 from gputwin.optimization.capacity.target import Target, parse_target
 from gputwin.simulation.cluster import MOST_NODES, Cluster
 from gputwin.simulation.simulate import Scheduler
 from gputwin.traces.dataset import Trace
+from gputwin.traces.lifetimes import overlap
 
-_YEAR_HOURS = 8766
 _MOST_TIMES = 16
 """A target that sixteen times the cluster misses is taken as impossible."""
+_REACH = 1.25
+"""Larger sizes are tried up to this multiple of what is enough for the record, and of the answer."""
+_MOST_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -45,16 +46,30 @@ class Plan:
     theory_nodes: int
     """What theory alone asks for: where the search began."""
     answer: Point | None
-    """None where no number of such nodes meets the target."""
-    one_fewer: Point | None
-    """The size below, which misses it; None where the smallest cluster meets it."""
+    """The safe size: meets the target with the confidence asked for; None where no number of such nodes does."""
+    record: Point | None
+    """Least size tried that meets the target on the record itself together with every larger size tried."""
+    misses: Point | None
+    """The largest size tried that misses it on the record; None where the smallest cluster meets it."""
+    luck: Luck | None
+    """None where the record itself cannot meet the target."""
     points: tuple[Point, ...]
     load_gpus: float
     """Mean GPUs asked for."""
-    chance_one_fewer_misses: float | None
-    """Over days drawn with replacement."""
     levers: tuple[Lever, ...]
     jobs: int
+
+    @property
+    def larger(self) -> tuple[Point, ...]:
+        """Return the sizes tried that have at least the answer's nodes of each type, and more."""
+        if self.answer is None:
+            return ()
+        planned = self.answer.counts
+        return tuple(
+            p
+            for p in self.points
+            if p.counts != planned and all(a >= b for a, b in zip(p.counts, planned, strict=True))
+        )
 
     @property
     def nodes_by_type(self) -> dict[str, int]:
@@ -90,11 +105,13 @@ class Plan:
 
     def verdict(self) -> str:
         """Return the answer in sentences."""
-        return " ".join(_sentences(self))
+        from gputwin.optimization.capacity.verdict import sentences
+
+        return " ".join(sentences(self))
 
     def to_json(self) -> dict[str, Any]:
         """Return the plan as plain data."""
-        answer, fewer = self.answer, self.one_fewer
+        answer, record, misses, luck = self.answer, self.record, self.misses, self.luck
         return {
             "target": self.target.name,
             "target_seconds": self.target.seconds,
@@ -109,14 +126,23 @@ class Plan:
             "gpus": None if answer is None else answer.gpus,
             "nodes_by_type": self.nodes_by_type,
             "value_seconds": None if answer is None else answer.value,
-            "one_fewer_nodes": None if fewer is None else fewer.nodes,
-            "one_fewer_seconds": None if fewer is None or not math.isfinite(fewer.value) else fewer.value,
-            "chance_one_fewer_misses": self.chance_one_fewer_misses,
+            "confidence": None if luck is None else luck.confidence,
+            "record_nodes": None if record is None else record.nodes,
+            "record_value_seconds": None if record is None else record.value,
+            "record_nodes_low": None if luck is None else luck.low,
+            "record_nodes_high": None if luck is None else luck.high,
+            "largest_missing_nodes": None if misses is None else misses.nodes,
+            "largest_missing_seconds": None if misses is None or not math.isfinite(misses.value) else misses.value,
+            "larger_sizes_tried": len(self.larger),
+            "largest_size_tried": max(p.nodes for p in self.points),
+            "drawn_records": None if luck is None else luck.records,
+            "drawn_records_met": None if luck is None else luck.records_met,
+            "block_seconds": None if luck is None else luck.block_seconds,
             "utilisation": None if answer is None else answer.utilisation,
             "headroom": self.headroom,
             "cost_per_hour": self.cost_per_hour,
             "lasting_growth": self.lasting_growth,
-            "simulated": describe_points({p.counts: p for p in self.points}),
+            "simulated": describe_points(self.points, self.target),
             "levers": [lever.to_json() for lever in self.levers],
             "verdict": self.verdict(),
         }
@@ -129,20 +155,25 @@ def plan(
     *,
     scheduler: Scheduler | None = None,
     growth: float = 1.0,
+    confidence: float = 0.9,
     by_model: bool = False,
     what_if: bool = False,
     seed: int = 0,
     workers: int | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Plan:
-    """Return the least nodes, in the cluster's mix, with which the trace's jobs meet the target.
+    """Return the safe number of nodes, in the cluster's mix, with which the trace's jobs meet the target.
 
-    `growth` multiplies demand. `by_model` then takes away nodes of each GPU model in turn while the target is still met.
-    `what_if` simulates other rules and faster GPUs at the answer.
+    Safe: the record itself meets the target on this size and on every larger size tried, and so does as large a share
+    of records made of its days drawn with replacement as `confidence` says. `growth` multiplies demand. `by_model` takes
+    away nodes of each GPU model in turn while the target is still met. `what_if` simulates other rules and faster GPUs at
+    the answer.
     """
     target = parse_target(target) if isinstance(target, str) else target
     if not (math.isfinite(growth) and growth > 0):
         raise UserError(f"growth must be a positive factor, as in 1.3, not {growth:g}")
+    if not 0.5 <= confidence < 1:
+        raise UserError(f"confidence must be at least 0.5 and below 1, as in 0.9, not {confidence:g}")
     if not cluster.gpu_count:
         raise UserError(f"cluster '{cluster.name}' has no GPUs to plan")
     scheduler = scheduler or Scheduler(backfill="greedy")
@@ -152,116 +183,115 @@ def plan(
     share = offered_share(setting.workload, cluster, target)
     guess = min(max(math.ceil(share * cluster.node_count), smallest), largest)
     with evaluator(setting, usable_workers() if workers is None else workers) as evaluate:
-        found = least(
-            evaluate,
-            lambda nodes: mix_of(cluster, nodes),
-            guess,
-            smallest,
-            largest,
-            also=cluster.node_count,
-            progress=progress,
-        )
-        if by_model and found.meets is not None:
-            found = _by_model(evaluate, cluster, found, progress)
+        search = _Search(evaluate, cluster, confidence, largest, progress)
+        first = [guess, cluster.node_count]
+        answer, luck = None, None
+        for _ in range(_MOST_ROUNDS):
+            found = safe_size(
+                evaluate,
+                lambda nodes: mix_of(cluster, nodes),
+                first,
+                smallest,
+                largest,
+                reach=_REACH,
+                progress=progress,
+            )
+            if found.meets is None:
+                break
+            mix, safe = cluster, found.meets.nodes
+            if by_model:
+                mix, found = search.by_model(found)
+            answer, luck, misses = search.sure(mix, found, safe)
+            if not misses:
+                break
+            # The record itself misses the target on the answer or a larger size: the safe size lies above.
+            first = [*first, *misses]
         levers: tuple[Lever, ...] = ()
-        if what_if and found.meets is not None:
-            progress("pulling levers")
-            levers = pull(trace, setting, found.meets, growth, evaluate.pool)
+        if what_if and answer is not None:
+            progress("simulating what-ifs")
+            levers = pull(trace, setting, answer, growth, evaluate.pool)
         points = tuple(evaluate.points.values())
     return Plan(
         cluster,
         target,
         growth,
         guess,
+        answer,
         found.meets,
         found.misses,
+        luck,
         points,
         _load(setting),
-        _chance(setting, found),
         levers,
         setting.workload.size,
     )
 
 
 def _load(setting: Setting) -> float:
-    """Return the mean GPUs that would be in use while jobs arrive, if none had to wait."""
-    jobs = setting.workload.jobs
-    last = float(jobs["submit"][-1])
-    held = np.minimum(jobs["duration"], last - jobs["submit"])
-    span = last - float(jobs["submit"][0])
-    return float((held * jobs["gpu_milli"]).sum()) / WHOLE_GPU_MILLI / span if span > 0 else 0.0
+    """Return the mean GPUs that would be in use over the window, if none had to wait."""
+    jobs, (begin, until) = setting.workload.jobs, setting.workload.span
+    held = overlap(jobs["submit"], jobs["submit"] + jobs["duration"], begin, until)
+    return float((held * jobs["gpu_milli"]).sum()) / WHOLE_GPU_MILLI / (until - begin) if until > begin else 0.0
 
 
-def _by_model(evaluate: Evaluator, cluster: Cluster, found: Found, progress: Callable[[str], None]) -> Found:
-    """Return the plan after nodes of each GPU model, the largest share first, were taken away as far as possible."""
-    assert found.meets is not None
-    counts, misses = found.meets.counts, found.misses
-    models = list(dict.fromkeys(g.gpu_model for g in cluster.groups))
-    models.sort(key=lambda m: -sum(n * g.gpus for g, n in zip(cluster.groups, counts, strict=True) if g.gpu_model == m))
-    for model in models:
-        own = [i for i, g in enumerate(cluster.groups) if g.gpu_model == model]
-        have = [counts[i] for i in own]
-        part = replace(cluster, groups=tuple(replace(cluster.groups[i], count=counts[i]) for i in own), node_ids=None)
+@dataclass(frozen=True)
+class _Search:
+    """What the steps of a plan share."""
 
-        def with_part(nodes: int, own: list[int] = own, part: Cluster = part, base: Counts = counts) -> Counts:
-            changed = list(base)
-            for i, n in zip(own, mix_of(part, nodes), strict=True):
-                changed[i] = n
-            return tuple(changed)
+    evaluate: Evaluator
+    cluster: Cluster
+    confidence: float
+    largest: int
+    progress: Callable[[str], None]
 
-        progress(f"fewer {model or 'CPU'} nodes")
-        smaller = least(evaluate, with_part, max(int(sum(have) * 0.8), len(own)), len(own), sum(have), also=sum(have))
-        if smaller.meets is not None:
-            counts, misses = smaller.meets.counts, smaller.misses or misses
-    return Found(evaluate([counts])[0], misses)
-
-
-def _chance(setting: Setting, found: Found) -> float | None:
-    """Return how often, over days drawn with replacement, the size below misses the target; the same days for both."""
-    if found.meets is None or found.misses is None:
-        return None
-    fewer = resample(setting.target, setting.workload.jobs["submit"], found.misses.times)
-    return float(np.mean([not setting.target.met(value) for value in fewer]))
-
-
-def _sentences(plan: Plan) -> list[str]:
-    target, answer, fewer = plan.target, plan.answer, plan.one_fewer
-    demand = "" if plan.growth == 1 else f" at {plan.growth:g} times the demand"
-    if answer is None:
-        assert fewer is not None
-        most = max(plan.points, key=lambda p: p.nodes)
-        if most.never_run:
-            return [
-                f"No number of such nodes meets {target}: {most.never_run:,} of {plan.jobs:,} jobs never run even on "
-                f"{most.nodes:,} nodes, since they ask for more than such a node has."
-            ]
-        return [
-            f"No number of such nodes meets {target}: on {most.nodes:,} nodes, {most.nodes / plan.cluster.node_count:.0f} "
-            f"times the cluster, {target.name} is still {_seconds(most.value)}."
-        ]
-    said = [
-        f"{answer.nodes:,} nodes ({answer.gpus:,} GPUs) meet {target}{demand}: simulated {_seconds(answer.value)}"
-        f" ({_seconds(answer.low)} to {_seconds(answer.high)} in 90 % of draws of its days)."
-    ]
-    if fewer is None:
-        said.append("That is the smallest cluster with one node of each type.")
-    else:
-        word = "one node fewer" if fewer.nodes == answer.nodes - 1 else f"{fewer.nodes:,} nodes"
-        said.append(f"With {word} it is {_seconds(fewer.value)}, which misses it.")
-    have = plan.cluster.node_count
-    if have >= answer.nodes:
-        said.append(f"The cluster's {have:,} nodes leave {have - answer.nodes:,} to spare ({plan.headroom:.1%}).")
-    else:
-        said.append(f"The cluster's {have:,} nodes are {answer.nodes - have:,} too few.")
-    lasts = plan.lasting_growth
-    if lasts is not None and lasts > 1:
-        said.append(f"They last until demand has grown {lasts:.2f} times, by square-root staffing.")
-    if plan.cost_per_hour is not None:
-        said.append(
-            f"The plan costs {plan.cost_per_hour:,.2f} an hour, {plan.cost_per_hour * _YEAR_HOURS:,.0f} a year."
+    def sure(self, mix: Cluster, found: Found, safe: int) -> tuple[Point | None, Luck, list[int]]:
+        """Return the point that meets the target with the confidence asked for, the record's luck, and the sizes from
+        there on that the record itself misses the target on. `safe` is the record's size in the cluster's own mix.
+        """
+        evaluate = self.evaluate
+        assert found.meets is not None
+        curve = {p.nodes: p.value for p in evaluate.points.values() if p.counts == mix_of(self.cluster, sum(p.counts))}
+        sure, luck = sure_size(
+            evaluate,
+            lambda nodes: mix_of(mix, nodes),
+            found.meets.nodes,
+            {nodes / safe: value for nodes, value in curve.items()},
+            self.confidence,
+            self.largest,
+            self.progress,
         )
-    return said
+        if sure is None:
+            return None, luck, []
+        top = min(math.ceil(sure * _REACH), self.largest)
+        sizes = [sure, *larger_sizes(sure, top, evaluate.setting.workload.size)]
+        self.progress(f"simulating larger sizes, up to {top:,} nodes")
+        points = evaluate([mix_of(mix, nodes) for nodes in sizes])
+        return points[0], luck, [p.nodes for p in points if not evaluate.setting.target.met(p.value)]
 
+    def by_model(self, found: Found) -> tuple[Cluster, Found]:
+        """Return the mix and the plan after nodes of each GPU model, the largest share first, were taken away."""
+        assert found.meets is not None
+        counts, misses = found.meets.counts, found.misses
+        groups = self.cluster.groups
+        models = list(dict.fromkeys(g.gpu_model for g in groups))
+        models.sort(key=lambda m: -sum(n * g.gpus for g, n in zip(groups, counts, strict=True) if g.gpu_model == m))
+        for model in models:
+            own = [i for i, g in enumerate(groups) if g.gpu_model == model]
+            have = sum(counts[i] for i in own)
+            part = replace(self.cluster, groups=tuple(replace(groups[i], count=counts[i]) for i in own), node_ids=None)
 
-def _seconds(value: float) -> str:
-    return format_duration(value) if math.isfinite(value) else "without end, since jobs never run"
+            def with_part(nodes: int, own: list[int] = own, part: Cluster = part, base: Counts = counts) -> Counts:
+                changed = list(base)
+                for i, n in zip(own, mix_of(part, nodes), strict=True):
+                    changed[i] = n
+                return tuple(changed)
+
+            self.progress(f"fewer {model or 'CPU'} nodes")
+            first = [max(int(have * 0.8), len(own)), have]
+            smaller = safe_size(self.evaluate, with_part, first, len(own), have, reach=_REACH)
+            if smaller.meets is not None:
+                counts, misses = smaller.meets.counts, smaller.misses or misses
+        mix = replace(
+            self.cluster, groups=tuple(replace(g, count=n) for g, n in zip(groups, counts, strict=True)), node_ids=None
+        )
+        return mix, Found(self.evaluate([counts])[0], misses)

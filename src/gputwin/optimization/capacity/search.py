@@ -1,76 +1,87 @@
-"""The least capacity that meets a target, by bracketing and bisection on simulated values."""
+"""The size from which on a target is met: bracketing and bisection on the largest size that misses it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gputwin.optimization.capacity.evaluate import Evaluator, Point
 from gputwin.optimization.capacity.scale import Counts
 
-_STEPS_OUT = 9
 _OUT = 1.3
+_RESOLUTION = 0.005
+"""Sizes closer than this share are not told apart: the sample's luck is many times larger."""
+_CHECKS_FOR_JOBS, _FEWEST_CHECKS, _MOST_CHECKS = 200_000, 5, 40
+_MOST_POINTS = 80
 
 
 @dataclass(frozen=True)
 class Found:
-    """The least size that meets the target, the one below it that misses it, and how the search ended."""
+    """The least size tried that meets the target with every larger size tried, and the largest that misses it."""
 
     meets: Point | None
+    """None where even the largest size misses it."""
     misses: Point | None
-    """None where even the smallest size meets the target."""
+    """None where even the smallest size meets it."""
 
 
-def least(
+def safe_size(
     evaluate: Evaluator,
     counts_of: Callable[[int], Counts],
-    guess: int,
+    first: Sequence[int],
     smallest: int,
     largest: int,
     *,
-    also: int | None = None,
+    reach: float,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Found:
-    """Return the least size between two whose point meets the target while the size below misses it.
+    """Return the least size tried between two that meets the target together with every larger size tried.
 
-    Two sizes are simulated at a time. Once one that meets and one that misses are known, the next two lie around where
-    their values, drawn as a line over the logarithm, cross the target; when the ends are neighbours, that is the answer.
-    Waits need not fall with every node added (Graham's anomalies, 1969): the answer is a size that meets the target with
-    a neighbour that does not, the one the bracket led to.
+    Waits need not fall with every node added (Graham's anomalies, 1969), so the search is for the largest size that
+    misses the target: bracketed and bisected to half a percent, then looked for among larger sizes, close ones first, up
+    to `reach` times the size found. One that misses moves the bracket there.
     """
     target = evaluate.setting.target
+    tried: dict[int, Point] = {}
 
-    def points(sizes: list[int]) -> list[tuple[int, Point]]:
-        sizes = sorted({min(max(size, smallest), largest) for size in sizes})
-        progress("simulating " + " and ".join(f"{size:,}" for size in sizes) + " nodes")
-        return list(zip(sizes, evaluate([counts_of(size) for size in sizes]), strict=True))
+    def look(sizes: Sequence[int]) -> None:
+        fresh = sorted({min(max(size, smallest), largest) for size in sizes} - tried.keys())
+        progress("simulating " + ", ".join(f"{size:,}" for size in fresh) + " nodes")
+        tried.update(zip(fresh, evaluate([counts_of(size) for size in fresh]), strict=True))
 
-    below: tuple[int, Point] | None = None
-    above: tuple[int, Point] | None = None
-
-    def note(found: list[tuple[int, Point]]) -> None:
-        nonlocal below, above
-        for size, point in found:
-            if target.met(point.value):
-                above = (size, point) if above is None or size < above[0] else above
-        for size, point in found:
-            if not target.met(point.value) and (above is None or size < above[0]):
-                below = (size, point) if below is None or size > below[0] else below
-
-    note(points([guess, guess if also is None else also]))
-    for _ in range(_STEPS_OUT):
-        if above is None and below is not None and below[0] < largest:
-            note(points([math.ceil(below[0] * _OUT), math.ceil(below[0] * _OUT**2)]))
-        elif below is None and above is not None and above[0] > smallest:
-            note(points([math.floor(above[0] / _OUT**0.5), math.floor(above[0] / _OUT)]))
+    look(first)
+    while len(tried) < _MOST_POINTS:
+        below, above = _ends({size: target.met(point.value) for size, point in tried.items()})
+        if above is None:
+            assert below is not None
+            if below == largest:
+                break
+            look([math.ceil(below * _OUT), math.ceil(below * _OUT**2)])
+        elif below is None and above > smallest:
+            look([math.floor(above / _OUT**0.5), math.floor(above / _OUT)])
+        elif below is not None and above - below > max(int(above * _RESOLUTION), 1):
+            look(_between((below, tried[below]), (above, tried[above]), target.seconds))
         else:
-            break
-    if above is None or below is None:
-        return Found(None if above is None else above[1], None if below is None else below[1])
-    while above[0] - below[0] > 1:
-        note(points(_between(below, above, target.seconds)))
-    return Found(above[1], below[1])
+            larger = larger_sizes(above, min(math.ceil(above * reach), largest), evaluate.setting.workload.size)
+            if not set(larger) - tried.keys():
+                break
+            look(larger)
+    below, above = _ends({size: target.met(point.value) for size, point in tried.items()})
+    return Found(None if above is None else tried[above], None if below is None else tried[below])
+
+
+def _ends(met: dict[int, bool]) -> tuple[int | None, int | None]:
+    """Return the largest size that misses the target, and the least of those above it."""
+    below = max((size for size in met if not met[size]), default=None)
+    above = min((size for size in met if below is None or size > below), default=None)
+    return below, above
+
+
+def larger_sizes(size: int, top: int, jobs: int) -> list[int]:
+    """Return sizes above this one up to the top, closer together near it; fewer where a simulation takes longer."""
+    count = min(max(_CHECKS_FOR_JOBS // max(jobs, 1), _FEWEST_CHECKS), _MOST_CHECKS)
+    return sorted({size + math.ceil((top - size) * (k / count) ** 2) for k in range(1, count + 1)} - {size})
 
 
 def _between(below: tuple[int, Point], above: tuple[int, Point], seconds: float) -> list[int]:
@@ -83,5 +94,5 @@ def _between(below: tuple[int, Point], above: tuple[int, Point], seconds: float)
     part = (worst - math.log1p(seconds)) / (worst - best) if worst > best else 0.5
     crossing = low + min(max(part, 0.1), 0.9) * width
     reach = max(width // 8, 1)
-    first = min(max(math.floor(crossing - reach / 2), low + 1), high - 2)
-    return [first, min(max(first + reach, first + 1), high - 1)]
+    start = min(max(math.floor(crossing - reach / 2), low + 1), high - 2)
+    return [start, min(max(start + reach, start + 1), high - 1)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import polars as pl
@@ -24,6 +25,8 @@ class Medians(DurationModel):
     A key's n jobs are mixed with what the coarser keys say, worth `strength` jobs: shrinkage. With none, a known key
     speaks alone. An unseen user or group falls back to the coarser keys, at last to all jobs.
     """
+
+    is_cautious: ClassVar[bool] = True
 
     grid: Grid
     overall: Mass

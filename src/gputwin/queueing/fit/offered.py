@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gputwin.core.errors import UserError
 from gputwin.queueing.distributions import Floats
 from gputwin.queueing.fit.arrivals import Arrivals, fit_arrivals
 from gputwin.queueing.fit.service import ServiceFit, Tail, fit_service, fit_tail
 
-_TRIMMED = 0.001
 CLASSES = (
     ("a share of a GPU", 0.0, 0.999),
     ("1 GPU", 0.999, 1.001),
@@ -27,13 +27,13 @@ class Offered:
 
     submit: Floats
     run: Floats
-    """s each job runs within the record: what would lie beyond its end is cut off, and all are stretched a little where
-    jobs from before its beginning add to the load.
+    """s each job runs within the window: what would lie beyond its end is cut off, and all are stretched so that they
+    bring the whole load, that of jobs from before its beginning too.
     """
     gpus: Floats
     begin: float
     until: float
-    """s; the record between these is judged: stray arrivals at either end (a thousandth each) are left out."""
+    """s; the window that is judged (`gputwin.traces.lifetimes`)."""
     arrivals: Arrivals
     services: list[ServiceFit]
     tail: Tail | None
@@ -43,6 +43,8 @@ class Offered:
     """The same for ever after, were arrivals to go on: more where jobs outlast the record."""
     peakedness: float
     """Variance over mean of the GPUs in use, if there were no end of them; 1 for Poisson arrivals of single GPUs."""
+    older_share: float
+    """Share of the load that jobs bring which were there before the window."""
 
     @property
     def gpus_per_job(self) -> float:
@@ -66,24 +68,34 @@ class Offered:
         return float(work.var() / work.mean() ** 2)
 
 
-def offered(submit: Floats, run: Floats, gpus: Floats) -> Offered:
-    """Return the load of jobs that take GPUs, from when they were submitted (s), ran (s), and their GPUs."""
+def offered(
+    submit: Floats,
+    run: Floats,
+    gpus: Floats,
+    window: tuple[float, float] | None = None,
+    older: NDArray[np.bool_] | None = None,
+) -> Offered:
+    """Return the load of jobs that take GPUs, from when they were submitted (s), ran (s), and their GPUs.
+
+    `window`: the two times between which they are judged; from the first to the last submission if not given. Jobs that
+    are `older` bring load but do not arrive.
+    """
     takes = gpus > 0
+    arrives = takes if older is None else takes & ~older
+    if arrives.sum() < 2:
+        raise UserError("fewer than two jobs that ask for GPUs arrive, so there is no load to speak of")
+    begin, until = (float(submit[arrives].min()), float(submit[arrives].max())) if window is None else window
+    inside = (arrives & (submit >= begin) & (submit <= until))[takes]
     submit, run, gpus = submit[takes], run[takes], gpus[takes]
-    if submit.size < 2:
-        raise UserError("fewer than two jobs ask for GPUs, so there is no load to speak of")
-    begin, until = (float(t) for t in np.quantile(submit, [_TRIMMED, 1 - _TRIMMED]))
-    if not until > begin:
-        begin, until = float(submit.min()), float(submit.max())
-    inside = (submit >= begin) & (submit <= until)
     arrivals = fit_arrivals(submit[inside])
     held = np.minimum(run, until - submit)[inside]
     _, level, width = levels(submit, submit + run, gpus, begin, until)
     mean = float(level @ width / width.sum())
     if mean <= 0 or not held.any():
         raise UserError("jobs that ask for GPUs run for no time, so they bring no load")
-    # Jobs that were there before the record began hold GPUs too: the load is what all of them hold.
-    held *= mean * (until - begin) / float((held * gpus[inside]).sum())
+    # Jobs that were there before the window hold GPUs too: the load is what all of them hold.
+    own = float((held * gpus[inside]).sum()) / (until - begin)
+    held *= mean / own
     variance = float((level - mean) ** 2 @ width / width.sum())
     return Offered(
         submit[inside],
@@ -97,6 +109,7 @@ def offered(submit: Floats, run: Floats, gpus: Floats) -> Offered:
         load=mean,
         steady_load=max(float((run * gpus)[inside].sum()) / (until - begin), mean),
         peakedness=variance / mean,
+        older_share=max(1 - own / mean, 0.0),
     )
 
 

@@ -13,7 +13,12 @@ from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, St
 
 _NOTES = (
     "Capacities keep the cluster's mix of node types: a cluster of one node more is the same and one node more. Every point "
-    "replays the whole trace; its interval is over days drawn with replacement, the same days for every capacity.",
+    "replays the whole trace; its interval is over its simulated days drawn with replacement, the same for every capacity.",
+    "Waits do not fall with every node added, so the plan is not the least size that happens to meet the target. It is "
+    "safe: the record meets the target on it and on every larger size tried, and so does the stated share of records made "
+    "of its days (of equal parts where it is short) drawn with replacement, each simulated whole.",
+    "What a drawn record would need is read from the record's own curve: one that waits on s nodes as the record does on n "
+    "needs s²/n, s being the size from which on the record meets the target.",
     "Jobs that never run count as waiting without end.",
     "How long the cluster lasts is by square-root staffing: capacity = load + β·√load, with β from the plan.",
 )
@@ -39,8 +44,14 @@ def capacity(plan: Plan) -> Section:
 
 def _cards(plan: Plan) -> Cards:
     assert plan.answer is not None
+    assert plan.luck is not None
+    assert plan.record is not None
+    luck = plan.luck
     cards = [
-        Card("Nodes planned", f"{plan.answer.nodes:,}", f"{plan.answer.gpus:,} GPUs"),
+        Card("Nodes planned", f"{plan.answer.nodes:,}", f"{plan.answer.gpus:,} GPUs; {luck.confidence:.0%} confidence"),
+        Card(
+            "The record alone", f"{plan.record.nodes:,} nodes", f"others like it: {luck.low:,} to {luck.high:,} (90 %)"
+        ),
         Card(
             plan.target.name.replace("_", " "),
             format_duration(plan.answer.value),
@@ -55,7 +66,7 @@ def _cards(plan: Plan) -> Cards:
 
 
 def _curve(plan: Plan) -> FigurePart:
-    frame = pl.DataFrame(describe_points({p.counts: p for p in plan.points}), infer_schema_length=None)
+    frame = pl.DataFrame(describe_points(plan.points, plan.target), infer_schema_length=None)
     known = frame.filter(pl.col("value_seconds").is_not_null() & (pl.col("value_seconds") > 0))
     values = pl.concat([known["value_seconds"].cast(pl.Float64), pl.Series([max(plan.target.seconds, 1.0)])])
     figure = blank(
@@ -78,10 +89,16 @@ def _curve(plan: Plan) -> FigurePart:
     )
     if plan.target.seconds > 0:
         figure.add_hline(y=plan.target.seconds, annotation_text="target", annotation_position="top right")
+    if plan.luck is not None:
+        figure.add_vrect(x0=plan.luck.low, x1=plan.luck.high, opacity=0.12, line_width=0, fillcolor="#888888")
     if plan.answer is not None:
         figure.add_vline(x=plan.answer.nodes, annotation_text=f"{plan.answer.nodes:,} nodes")
     zero = frame.height - known.height
     caption = f"{frame.height} capacities simulated; theory alone would have taken {plan.theory_nodes:,} nodes."
+    if plan.luck is not None:
+        caption += (
+            f" The band, {plan.luck.low:,} to {plan.luck.high:,} nodes, is what 90 % of records like it would need."
+        )
     if zero:
         caption += f" {zero} with no wait, or with jobs that never run, have no place on this axis."
     return FigurePart(

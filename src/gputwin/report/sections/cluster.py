@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.analysis.cluster import RESOURCES
+from gputwin.analysis.occupancy import time_mean
 from gputwin.analysis.topic import Topic
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB
 from gputwin.report import aggregates, charts, figures
@@ -50,7 +51,7 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
         f"{c}_share": name for c, name in RESOURCES.items() if f"{c}_share" in frame.columns and frame[c].sum() > 0
     }
     if shares:
-        means = ", ".join(f"{name} {aggregates.mean(frame[c]):.1%}" for c, name in shares.items())
+        means = ", ".join(f"{name} {time_mean(frame, c):.1%}" for c, name in shares.items())
         figure = charts.over_time(shown, shares, timeline.axis, "allocated / capacity", percent=True)
         caption = f"Allocated as a share of the node table's capacity{width}; on average {means}."
         parts.append(FigurePart("allocation", "Allocation over time", figure, caption, shown))
@@ -59,7 +60,7 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
         column, name = next(iter(columns.items()))
         figure = charts.over_time(shown, columns, timeline.axis, name)
         caption = (
-            f"{name[:1].upper()}{name[1:]}{width}: {aggregates.mean(frame[column]):,.1f} on average, at most "
+            f"{name[:1].upper()}{name[1:]}{width}: {time_mean(frame, column):,.1f} on average, at most "
             f"{aggregates.largest(frame[column]):,.1f}."
         )
         parts.append(FigurePart("allocation", f"{name[:1].upper()}{name[1:]} over time", figure, caption, shown))
@@ -70,7 +71,7 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
         figure = charts.over_time(shown, columns, timeline.axis, "waiting")
         top = frame.row(int(frame["queued"].arg_max() or 0), named=True)
         caption = (
-            f"Tasks waiting and the GPUs they ask for{width}: {aggregates.mean(frame['queued']):,.1f} tasks on "
+            f"Tasks waiting and the GPUs they ask for{width}: {time_mean(frame, 'queued'):,.1f} tasks on "
             f"average; the fullest bin holds {top['queued']:,.1f} and begins {subject.timeline.words(top['begin'])}"
         ).rstrip(",")
         parts.append(FigurePart("queue", "Queue over time", figure, f"{caption}.", shown))
@@ -88,7 +89,7 @@ def _by_model(timeline: Timeline, topic: Topic) -> list[Part]:
     models = {m: m for m in wide.columns if m != "begin"}
     what = "allocated / capacity" if has_capacity else "GPUs held"
     figure = charts.over_time(shown, models, timeline.axis, what, percent=has_capacity)
-    means = {m: float(wide[m].mean() or 0.0) for m in models}  # type: ignore[arg-type]
+    means = {m: time_mean(frame.filter(pl.col("gpu_model") == m), value) for m in models}
     top = max(means, key=means.__getitem__)
     mean = f"{means[top]:.1%}" if has_capacity else f"{means[top]:,.1f} GPUs"
     caption = f"GPUs held by running tasks by the model they were given; fullest on average is {top}: {mean}."

@@ -9,6 +9,7 @@ from gputwin.report.page import FigurePart, Kind, Part, Section, TablePart, numb
 from gputwin.report.subject import Subject
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import SYNTHETIC
+from gputwin.traces.synthetic.fidelity import LOAD_ROW
 
 _STATISTICS = ("mean", "p50", "p90", "p95", "p99")
 _NOTES = (
@@ -33,12 +34,17 @@ def fidelity(subject: Subject) -> Section | None:
     if frame is None or frame.is_empty():
         return None
     measured = frame.filter(pl.col("ks").is_not_null())
-    published = frame.filter(pl.col("ks").is_null() & pl.col("mean").is_not_null())
+    loads = frame.filter(pl.col("marginal").str.starts_with(LOAD_ROW))
+    published = frame.filter(
+        pl.col("ks").is_null() & pl.col("mean").is_not_null() & ~pl.col("marginal").str.starts_with(LOAD_ROW)
+    )
     parts: list[Part] = []
     if not measured.is_empty():
         parts += [*_ratios(measured), _quantiles(measured)]
     if not published.is_empty():
         parts.append(_published(published))
+    if not loads.is_empty():
+        parts.append(_load(loads))
     return Section("fidelity", "Fidelity", tuple(parts), _NOTES) if parts else None
 
 
@@ -87,3 +93,17 @@ def _published(frame: pl.DataFrame) -> TablePart:
     rows = [(r["marginal"], number(r["mean"]), number(r["mean_reference"]), r["source"]) for r in frame.to_dicts()]
     kinds = {"figure": Kind.TEXT, "generated": Kind.NUMBER, "published": Kind.NUMBER, "source": Kind.TEXT}
     return TablePart("Single published figures", kinds, tuple(rows))
+
+
+def _load(frame: pl.DataFrame) -> TablePart:
+    rows = [
+        (r["marginal"].removeprefix(LOAD_ROW), r["unit"], number(r["mean"]), number(r["mean_reference"]), r["source"])
+        for r in frame.to_dicts()
+    ]
+    kinds = {"load": Kind.TEXT, "unit": Kind.TEXT, "generated": Kind.NUMBER, "expected": Kind.NUMBER}
+    return TablePart(
+        "Load offered to its own cluster",
+        kinds | {"source": Kind.TEXT},
+        tuple(rows),
+        "GPUs asked for over GPUs there are, if nobody had to wait, from the first arrival to the last.",
+    )

@@ -205,9 +205,9 @@ def _notes(study: ForecastStudy) -> tuple[str, ...]:
     plan = study.tested.schedule
     return (
         f"The forecast's test part is the last {plan.end - plan.test:,} of {plan.end:,} bins. Models are fitted at "
-        f"{len(plan.refits)} origins on what lay before each; auto and the ensembles are chosen on the part before the "
-        "test: the simplest within one standard error of the best, by the geometric mean of squared errors over blocks "
-        "of time.",
+        f"{len(plan.refits)} origins on what lay before each; weights of ensembles come from what was known at "
+        "each. Auto goes from the last value towards a model by the share that errors known at the time prove, and back "
+        "when that loses.",
         "Intervals are conformal: quantiles of each model's own past errors at the same lead, steered by recent coverage.",
         *study.series.notes,
     )

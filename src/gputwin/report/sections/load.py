@@ -8,7 +8,8 @@ from gputwin.core.units import format_duration
 from gputwin.report import figures
 from gputwin.report.page import FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.subject import Subject
-from gputwin.simulation.load import ANY, Load, LoadCheck
+from gputwin.simulation.load import LoadCheck
+from gputwin.simulation.offered import ANY, Load
 
 _MOST_CURVES = 8
 _MOST_ROWS = 40
@@ -21,10 +22,12 @@ _UNITS = {
     "rdma_percent": (100, "RNICs"),
 }
 _NOTES = (
-    "Offered load is what the tasks would occupy if each started on arrival and ran as long as it did; a task alive at "
-    "the end occupies its share until then. Above 1, a queue forms whatever the scheduler does.",
-    "The load of a set of GPU models counts the tasks that may run on no other model. Curves are means over 400 bins "
-    "between the first and the last arrival; mean and 95th percentile are over those bins, the peak is instantaneous.",
+    "Offered load is what the tasks would occupy if each started on arrival and ran as long as it did; a task that ran "
+    "when the trace began occupies its share from then on, one alive at the end until then. Above 1, a queue forms "
+    "whatever the scheduler does.",
+    "The load of a set of GPU models counts the tasks that may run on no other model. Means are over the window from the "
+    "first to the last arrival (from the trace's beginning where tasks ran then already), curves and the 95th percentile "
+    "over 400 bins of it; the peak is instantaneous.",
     "A task can never be placed if the empty cluster could not hold it.",
 )
 
@@ -34,7 +37,7 @@ def load(subject: Subject) -> Section | None:
     check = subject.check
     if check is None:
         return None
-    parts: list[Part] = [Statement(check.verdict, _tone(check))]
+    parts: list[Part] = [Statement(" ".join([check.verdict, *check.window.sentences()]), _tone(check))]
     whole = [x for x in check.loads if x.models == ANY]
     bound = sorted((x for x in check.loads if x.models != ANY), key=lambda x: -x.mean)
     parts += _curves(subject, check, "load", "Offered load of the whole cluster", whole)
@@ -49,7 +52,9 @@ def load(subject: Subject) -> Section | None:
 def _tone(check: LoadCheck) -> Tone:
     if any(x.mean >= 1 or x.time_above_capacity > 0 for x in check.loads) or not check.never_fit.is_empty():
         return Tone.WARNING
-    return Tone.GOOD if check.loads else Tone.NEUTRAL
+    # Where tasks of unknown life could turn the answer, there is none.
+    is_sure = bool(check.loads) and all(x.peak_at_most <= 1 for x in check.loads)
+    return Tone.GOOD if is_sure else Tone.NEUTRAL
 
 
 def _curves(subject: Subject, check: LoadCheck, id_: str, title: str, loads: list[Load]) -> list[Part]:

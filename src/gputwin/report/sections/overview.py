@@ -5,10 +5,11 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.analysis import Remark
-from gputwin.core.units import format_count, format_duration
-from gputwin.report.aggregates import GPU_HOURS, known_sum
+from gputwin.core.units import HOUR, format_count, format_duration
+from gputwin.report.aggregates import known_sum
 from gputwin.report.page import Card, Cards, Findings, Kind, Part, Prose, Section, TablePart
 from gputwin.report.subject import Subject
+from gputwin.traces.lifetimes import LIFE_COLUMNS, observed, with_lives
 from gputwin.traces.reader import Clock
 from gputwin.traces.schema import TABLES
 
@@ -44,8 +45,8 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
             cards.append(Card(label, format_count(count), note))
     if d.nodes:
         cards.append(Card("GPUs", format_count(d.gpus), f"on {d.nodes:,} nodes"))
-    if held := _gpu_hours(subject):
-        cards.append(Card("GPU-hours", format_count(held), "asked for × runtime"))
+    if d.gpu_hours:
+        cards.append(Card("GPU-hours", format_count(d.gpu_hours), f"{d.gpus_held_mean:,.1f} GPUs held on average"))
     for label, spread in (("Median wait", d.wait_seconds), ("Median runtime", d.runtime_seconds)):
         if spread:
             cards.append(
@@ -67,10 +68,6 @@ def _main_findings(subject: Subject) -> tuple[Remark, ...]:
     return tuple(chosen)
 
 
-def _gpu_hours(subject: Subject) -> float:
-    return float(subject.trace.scan("tasks").select(GPU_HOURS.sum()).collect().item() or 0.0)
-
-
 def _what(subject: Subject) -> str:
     meta = subject.trace.meta
     if subject.generated_from:
@@ -88,9 +85,10 @@ def _what(subject: Subject) -> str:
             f"({d.tasks_complete / d.tasks:.1%})."
         )
     for count, what in (
+        (d.tasks_already_running, "ran when it began"),
         (d.tasks_running, "were still running when it ended"),
         (d.tasks_never_started, "never started"),
-        (d.tasks_without_submit_and_start, "have neither a submit nor a start time"),
+        (d.tasks_of_unknown_life, "tell no time at which they ran"),
     ):
         if count:
             sentences.append(f"{count:,} {what}.")
@@ -114,7 +112,10 @@ def _tables(subject: Subject) -> TablePart:
 
 def _status(subject: Subject) -> TablePart:
     total = subject.description.tasks
-    totals = subject.trace.scan("tasks").group_by(pl.col("status").cast(pl.String)).agg(known_sum(GPU_HOURS)).collect()
+    tasks = subject.trace.collect(subject.trace.scan("tasks").select(LIFE_COLUMNS))
+    lives = with_lives(tasks, observed(tasks))
+    hours_held = known_sum(pl.col("gpus") * pl.col("held_seconds") / HOUR)
+    totals = lives.group_by(pl.col("status").cast(pl.String)).agg(hours_held)
     hours = dict(totals.iter_rows())
     rows = [
         (status, f"{count:,}", f"{count / total:.1%}", format_count(hours[status]))

@@ -1,4 +1,4 @@
-"""What kinds of jobs there are, how well their durations can be told beforehand, and what that is worth."""
+"""What kinds of jobs there are, how well their durations can be told beforehand, and what that brings a scheduler."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from gputwin.profiling.evaluation.scores import LEVELS, Scores
 from gputwin.profiling.profile import Profile
 from gputwin.report import profile_figures as figures
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, number
-from gputwin.studies.worth.study import FIFO, ORACLE, Worth
+from gputwin.studies.prediction_value.study import PredictionValue
+from gputwin.studies.prediction_value.verdict import verdict
 
 _MOST_CLASSES = 12
 _ASKED = {"CPU cores": ("cpu_milli", 1000.0), "memory GiB": ("memory_mib", 1024.0), "GPUs": ("gpu_milli", 1000.0)}
@@ -23,14 +24,17 @@ _NOTES = (
     "are not among the features. Settings are searched by silhouette, share of tasks in clusters and stability.",
     "Duration models are tested in time order: each block of jobs is predicted from what was known before it, and jobs "
     "that still ran then count as censored. The model with the least pinball loss is kept.",
+    "Intervals are of the mean difference to FIFO of the same jobs: differences are averaged over bins of arrival time and "
+    "these resampled in blocks, since neighbours wait together.",
 )
+_VALUE = "The value of predictions"
 
 
-def profile_sections(profile: Profile, worth: Worth | None = None) -> tuple[Section, ...]:
-    """Return the sections on job classes, on durations and, where simulated, on what predictions are worth."""
+def profile_sections(profile: Profile, value: PredictionValue | None = None) -> tuple[Section, ...]:
+    """Return the sections on job classes, on durations and, where simulated, on the value of predictions."""
     sections = [_classes(profile), _durations(profile)]
-    if worth is not None:
-        sections.append(_worth(worth))
+    if value is not None:
+        sections.append(_value(value))
     return tuple(sections)
 
 
@@ -162,7 +166,7 @@ def _durations(profile: Profile) -> Section:
             top,
         ),
     ]
-    return Section("durations", "Durations", tuple(parts), _NOTES[1:])
+    return Section("durations", "Durations", tuple(parts), _NOTES[1:2])
 
 
 def _calibration(profile: Profile) -> pl.DataFrame:
@@ -172,44 +176,36 @@ def _calibration(profile: Profile) -> pl.DataFrame:
     return pl.DataFrame({"level": LEVELS, "observed": below})
 
 
-def _worth(worth: Worth) -> Section:
+def _value(value: PredictionValue) -> Section:
     rows = tuple(
         (
             o.rule,
             number(o.mean_wait_seconds),
+            number(o.difference_seconds),
+            "–" if o.difference_low_seconds is None else number(o.difference_low_seconds),
+            "–" if o.difference_high_seconds is None else number(o.difference_high_seconds),
             number(o.mean_jct_seconds),
             number(o.long_jobs_p99_wait_seconds),
             "–" if o.gain_kept is None else f"{o.gain_kept:.0%}",
         )
-        for o in worth.outcomes
+        for o in value.outcomes
     )
-    tested = [o for o in worth.outcomes if o.rule not in (FIFO, ORACLE)]
-    best = min(tested, key=lambda o: o.mean_wait_seconds, default=None)
-    fifo = worth.of(FIFO)
-    said = "No model was run."
-    if best is not None and best.gain_kept is None:
-        said = (
-            "On this cluster the order of jobs makes no difference: even knowing all durations would not shorten waits."
-        )
-    elif best is not None:
-        kept = "" if best.gain_kept is None else f", {best.gain_kept:.0%} of what knowing them would bring"
-        said = (
-            f"Shortest-job-first by {best.rule} brings the mean wait from {number(fifo.mean_wait_seconds)} s "
-            f"to {number(best.mean_wait_seconds)} s{kept}."
-        )
-    frame = pl.DataFrame([{"rule": o.rule, "mean_wait_seconds": o.mean_wait_seconds} for o in worth.outcomes])
+    frame = pl.DataFrame([{"rule": o.rule, "mean_wait_seconds": o.mean_wait_seconds} for o in value.outcomes])
     columns = {"rule": Kind.TEXT} | dict.fromkeys(
-        ("mean wait s", "mean completion s", "p99 wait of the longest tenth s", "oracle's gain kept"), Kind.NUMBER
+        (
+            "mean wait s",
+            "Δ to FIFO s",
+            "from",
+            "to",
+            "mean completion s",
+            "p99 wait of the longest tenth s",
+            "oracle's gain kept",
+        ),
+        Kind.NUMBER,
     )
     parts = (
-        Statement(said),
-        FigurePart(
-            "worth-waits",
-            "Mean wait by rule",
-            figures.waits(frame),
-            f"The same {worth.jobs:,} jobs on {worth.cluster}.",
-            frame,
-        ),
-        TablePart("What predictions are worth", columns, rows),
+        Statement(verdict(value)),
+        FigurePart("prediction-value-waits", "Mean wait by rule", figures.waits(frame), f"{value.setting}.", frame),
+        TablePart(_VALUE, columns, rows),
     )
-    return Section("worth", "What predictions are worth", parts)
+    return Section("prediction-value", _VALUE, parts, _NOTES[2:])

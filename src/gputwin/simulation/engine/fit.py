@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import inlined
-from gputwin.simulation.engine.state import WHOLE, Flags, Machines, Records
+from gputwin.simulation.engine.state import APPLICATIONS, WHOLE, Flags, Machines, Records
 
 MANY = 1 << 20
 """Where nothing limits: more instances than any gang has."""
@@ -76,7 +76,9 @@ def rdma_room(machines: Machines, requests: Records, r: int, n: int) -> int:
 @inlined
 def limit_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many more instances of r's application the per-node limit allows on node n."""
-    request = requests[r]
-    if request.max_per_node < 0:
+    request, most = requests[r], requests[r].max_per_node
+    if most < 0:
         return MANY
-    return max(request.max_per_node - machines.residents[n, request.application], 0)
+    if machines.caps.shape[1] > 0:
+        most = min(most, machines.caps[n, request.application - APPLICATIONS])
+    return max(most - machines.residents[n, request.application], 0)

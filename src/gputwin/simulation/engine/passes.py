@@ -173,7 +173,7 @@ def _place_beside(world: World, j: int, ends_before: bool, score: Any, devices: 
     if ends_before:
         return place(world, j, score, devices)
     refresh(world)
-    if world.requests[0].slot == FIRST_FITS:
+    if world.requests[0].slot == FIRST_FITS and world.queue.shapes[world.queue.jobs[j].shape].groups == 1:
         placed = _place_on_trial(world, j, score, devices)
     else:
         withhold(world)

@@ -7,6 +7,7 @@ from typing import Any
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import FREED, FULL, LOG_END, has_room, next_fit, room_on, touch
 from gputwin.simulation.engine.scores import best_node
+from gputwin.simulation.engine.search import place_by_search
 from gputwin.simulation.engine.state import give_back, take, wide
 from gputwin.simulation.engine.world import BY_SCORE, GANG, TOPOLOGY, World
 
@@ -64,7 +65,18 @@ def place_one(world: World, j: int, score: Any, devices: Any) -> bool:
 
 @compiled
 def place(world: World, j: int, score: Any, devices: Any) -> bool:
-    """Give every instance of job j its node and devices, or change nothing and return False."""
+    """Give every instance of job j its node and devices, or change nothing and return False.
+
+    Where the roles of a gang get in each other's way, it is placed by search, so that one that fits is not refused.
+    """
+    if place_in_order(world, j, score, devices):
+        return True
+    return world.queue.shapes[world.queue.jobs[j].shape].groups > 1 and place_by_search(world, j)
+
+
+@compiled
+def place_in_order(world: World, j: int, score: Any, devices: Any) -> bool:
+    """Do the same role by role, in the order of the shape's groups (the hardest first), without going back."""
     shape = world.queue.shapes[world.queue.jobs[j].shape]
     i = world.queue.jobs[j].first_slot
     freed = world.index.log_end[FREED]

@@ -89,29 +89,43 @@ def fragmentation_now(series: Series, machines: Machines, index: Index, knobs: K
 
 @compiled
 def fragmentation(machines: Machines, knobs: Knobs, n: int) -> float:
-    """Return the milli-GPU of node n that the typical workload could not use, in expectation."""
-    total = 0.0
-    if machines.nodes[n].gpu_free == 0:
-        return total
+    """Return the milli-GPU of node n that the typical workload could not use, in expectation.
+
+    Summed as the authors do, since the order of additions decides ties between nodes: kinds that lack both CPU and GPUs,
+    kinds that lack GPUs or leave a part idle, kinds that lack CPU, kinds without GPUs (with and without room), kinds that
+    may not run on the node's model; within each, the most frequent first.
+    """
+    node = machines.nodes[n]
+    idle = node.gpu_free
+    if idle == 0:
+        return 0.0
+    lack_both = lack_gpu = lack_cpu = without = without_room = no_access = 0.0
     for k in range(knobs.typical.size):
         kind = knobs.typical[k]
-        may_run = kind.models >> machines.nodes[n].model & 1
-        idle = machines.nodes[n].gpu_free
-        total += kind.share * (unusable(machines, n, kind.cpu, kind.milli, kind.count) if may_run else idle)
-    return total
-
-
-@compiled
-def unusable(machines: Machines, n: int, cpu: int, milli: int, count: int) -> int:
-    """Return the idle milli-GPU of node n that one job of (cpu, milli, count) cannot use."""
-    node = machines.nodes[n]
-    if count == 0 or node.cpu_free < cpu:
-        return node.gpu_free
-    fitting, below = 0, 0
-    for d in range(node.gpu_count):
-        free = machines.gpus[n, d].free
-        if free >= milli:
-            fitting += 1
+        enough_cpu = node.cpu_free >= kind.cpu
+        if kind.count == 0:
+            if enough_cpu:
+                without += kind.share * idle
+            else:
+                without_room += kind.share * idle
+            continue
+        if not kind.models >> node.model & 1:
+            no_access += kind.share * idle
+            continue
+        fitting, below = 0, 0
+        for d in range(node.gpu_count):
+            free = machines.gpus[n, d].free
+            if free >= kind.milli:
+                fitting += 1
+            else:
+                below += free
+        if fitting >= kind.count:
+            if enough_cpu:
+                lack_gpu += kind.share * below
+            else:
+                lack_cpu += kind.share * idle
+        elif enough_cpu:
+            lack_gpu += kind.share * idle
         else:
-            below += free
-    return below if fitting >= count else node.gpu_free
+            lack_both += kind.share * idle
+    return lack_both + lack_gpu + lack_cpu + without + without_room + no_access

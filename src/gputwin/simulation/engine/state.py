@@ -169,14 +169,15 @@ def models_of(allowed: Flags) -> Ints:
 class Knobs(NamedTuple):
     """What policies are given besides the state."""
 
-    numbers: Floats  # CPU and GPU (milli) of the largest node, then the policies' parameters
+    numbers: Floats  # CPU and GPU (milli) of the largest node
+    order: Floats  # the order's parameters, in the sequence it declares them
+    placement: Floats  # the placement's
     typical: Records
     random: NDArray[np.uint64]
 
 
-LARGEST_CPU, LARGEST_GPU, FIRST_PARAMETER = 0, 1, 2
-"""Positions in Knobs.numbers; the order's parameters come first, then the placement's at `PLACEMENT_PARAMETER`."""
-PLACEMENT_PARAMETER = FIRST_PARAMETER + 4
+LARGEST_CPU, LARGEST_GPU = 0, 1
+"""Positions in Knobs.numbers."""
 
 
 @inlined
@@ -197,6 +198,7 @@ class Machines(NamedTuple):
     gpus: Records  # [n, d] DEVICE
     residents: SmallInts  # [n, k]: instances by GPU class (0 a share, c = c whole devices), then by application
     free: Ints  # CPU, memory, disk, RDMA free over all nodes, then milli-GPU per model
+    caps: SmallInts  # [n, application]: most instances that others planned there can bear; no columns: not needed
 
 
 APPLICATIONS = 64

@@ -8,6 +8,7 @@ from gputwin.simulation.engine.attribution import Causes
 from gputwin.simulation.engine.events import Events
 from gputwin.simulation.engine.index import Index
 from gputwin.simulation.engine.ledger import Ledger
+from gputwin.simulation.engine.plans import Plans
 from gputwin.simulation.engine.queue import Queue
 from gputwin.simulation.engine.series import Series
 from gputwin.simulation.engine.state import Floats, Ints, Knobs, Machines, Records, SmallInts
@@ -35,6 +36,7 @@ class World(NamedTuple):
     endings: Events  # scratch of the reservation: running jobs by believed end
     freed: SmallInts  # scratch of the reservation: jobs freed on trial
     regions: Ints  # scratch of topology: room per rack or domain
+    plans: Plans  # of conservative backfilling
     max_wait: Floats  # [1] s after which a waiting job goes before all others, with a reservation; infinity: never
     causes: Causes
     series: Series

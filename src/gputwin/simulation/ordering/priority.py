@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gputwin.simulation.engine.state import FIRST_PARAMETER, Knobs, Records
+from gputwin.simulation.engine.state import Knobs, Records
 from gputwin.simulation.policy import ordering
 
 
@@ -13,7 +13,8 @@ from gputwin.simulation.policy import ordering
     "highest base priority + aging × wait first; whoever has waited `max_wait` seconds goes first of all, reserved for",
     source="Silberschatz, Galvin and Gagne, Operating System Concepts, section 5.3.3 (aging)",
     parameters={"aging": 0.001, "max_wait": math.inf},
+    at_least={"aging": 0.0, "max_wait": 0.0},
 )
 def key(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return minus the priority at time zero of a line that rises by `aging` a second: the order never changes."""
-    return knobs.numbers[FIRST_PARAMETER] * jobs[j].submit - jobs[j].priority
+    return knobs.order[0] * jobs[j].submit - jobs[j].priority

@@ -32,7 +32,7 @@ def _points_with(
     for d in range(machines.nodes[n].gpu_count):
         if devices >> d & 1:
             machines.gpus[n, d].free += milli
-    return int(100.0 / (1.0 + math.exp(-(before - after) / 1000.0)))
+    return int(1.0 / (1.0 + math.exp(-(before - after) / 1000.0)) * 100.0)
 
 
 @compiled

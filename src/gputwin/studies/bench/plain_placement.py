@@ -100,7 +100,7 @@ def fgd(node: Node, ask: Ask, fleet: Fleet) -> tuple[float, Devices]:
             continue
         tried.update(node.share[d] for d in devices)
         node.take(ask, devices)
-        points = int(100.0 / (1.0 + math.exp(-(before - _fragmentation(node, fleet)) / 1000.0)))
+        points = int(1.0 / (1.0 + math.exp(-(before - _fragmentation(node, fleet)) / 1000.0)) * 100.0)
         node.take(ask, devices, -1)
         if points > top:
             top, best = points, devices
@@ -108,15 +108,26 @@ def fgd(node: Node, ask: Ask, fleet: Fleet) -> tuple[float, Devices]:
 
 
 def _fragmentation(node: Node, fleet: Fleet) -> float:
-    """Return the milli-GPU of the node that the typical workload could not use, in expectation."""
-    total = 0.0
+    """Return the milli-GPU of the node that the typical workload could not use, in expectation.
+
+    Summed by what a kind lacks, as the engine does: both, GPUs, CPU; without GPUs, with room and without; the model.
+    """
+    lacks = [0.0] * 6
     for cpu, milli, gpus, models, popularity in fleet.typical:
-        unusable = node.gpu
-        if gpus > 0 and models >> node.model & 1 and node.cpu >= cpu:
+        short = node.cpu < cpu
+        if gpus == 0:
+            lacks[3 + short] += popularity * node.gpu
+        elif not models >> node.model & 1:
+            lacks[5] += popularity * node.gpu
+        else:
             below = [free for free in node.share if free < milli]
-            if len(node.share) - len(below) >= gpus:
-                unusable = sum(below)
-        total += popularity * unusable
+            if len(node.share) - len(below) < gpus:
+                lacks[0 if short else 1] += popularity * node.gpu
+            else:
+                lacks[2 if short else 1] += popularity * (node.gpu if short else sum(below))
+    total = 0.0
+    for lack in lacks:
+        total += lack
     return total
 
 

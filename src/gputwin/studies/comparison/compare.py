@@ -7,7 +7,7 @@ of each job is averaged over arrival-time bins and those are resampled in blocks
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import polars as pl
 from gputwin.analysis.bootstrap import block_weights
 from gputwin.core.errors import UserError
 from gputwin.simulation.result import SimulationResult
+from gputwin.traces.dataset import Trace
 
 LEVEL = 0.95
 METRICS = {
@@ -81,7 +82,9 @@ class Comparison:
             results = self.of(label)
             names = results[0].summary["wait_causes_seconds"] or {}
             for cause in names:
-                per_job = [r.summary["wait_causes_seconds"][cause] / r.summary["jobs"] for r in results]
+                per_job = [
+                    r.summary["wait_causes_seconds"][cause] / max(r.summary["jobs_with_wait"], 1) for r in results
+                ]
                 rows.append((label, cause, float(np.mean(per_job))))
         return pl.DataFrame(
             rows, schema={"scenario": pl.String, "cause": pl.String, "seconds": pl.Float64}, orient="row"
@@ -111,9 +114,25 @@ def compare(runs: Sequence[ScenarioRun], *, seed: int = 0) -> Comparison:
     return Comparison(labels, tuple(runs), figures, differences)
 
 
+def check_same_trace(trace: Trace, runs: Mapping[str, SimulationResult]) -> None:
+    """Refuse a run, named by its directory, whose jobs are not the trace's: fingerprints tell."""
+    for name, result in runs.items():
+        of = str(result.manifest["trace_fingerprint"])
+        if of != trace.meta.fingerprint:
+            raise UserError(
+                f"{name}: a run of another trace (fingerprint {of[:12] or 'unknown'}, the trace given has "
+                f"{trace.meta.fingerprint[:12]}); give the trace it was made from: gputwin simulate TRACE -o {name}"
+            )
+
+
 def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
     """Return saved runs named by the settings they differ in; runs of the same trace and seed are one replicate."""
     settings = [_settings(result) for result in results]
+    named = {s["predict"] for s in settings}
+    if len(named) < len({(s["predict"], s["predictions"]) for s in settings}):
+        # Predictions of one name and other contents: the contents tell them apart.
+        settings = [{**s, "predict": f"{s['predict']} {s['predictions'][:8]}".strip()} for s in settings]
+    settings = [{k: v for k, v in s.items() if k != "predictions"} for s in settings]
     differing = [key for key in settings[0] if len({s[key] for s in settings}) > 1]
     runs = []
     for result, setting in zip(results, settings, strict=True):
@@ -128,7 +147,13 @@ def _settings(result: SimulationResult) -> dict[str, str]:
         what: rules[what] + "".join(f" {k}={v:g}" for k, v in rules.get(f"{what}_parameters", {}).items())
         for what in ("order", "backfill", "placement")
     }
-    return {**named, "share": manifest.get("share", ""), "cluster": f"{manifest['cluster']}, {manifest['nodes']} nodes"}
+    return {
+        **named,
+        "share": manifest.get("share", ""),
+        "predict": manifest.get("predict", ""),
+        "predictions": manifest.get("predictions_sha256") or "",
+        "cluster": f"{manifest['cluster']}, {manifest['nodes']} nodes, {manifest['gpus']} GPUs",
+    }
 
 
 def _figures(result: SimulationResult) -> dict[str, float | None]:

@@ -179,20 +179,25 @@ def read_order(path: Path) -> Order:
 
 
 def draw_order(trace: Trace, seed: int) -> Order:
-    """Return an order of our own: nodes and pods shuffled, then copies drawn until the load limit is reached."""
+    """Return an order of our own: nodes and pods shuffled, then copies drawn until the load limit is reached.
+
+    As with the authors, what has arrived counts the share of each of a pod's GPUs, and the test that ends the drawing
+    adds the share of one.
+    """
     rng = stream(seed, "fgd2023")
     nodes = trace.nodes["node_id"].to_list()
     names = trace.tasks["job_id"].to_list()
     share = trace.tasks["gpu_milli"].fill_null(0).to_numpy().astype(np.int64)
+    asked = share * trace.tasks["gpu_count"].fill_null(0).to_numpy().astype(np.int64)
     limit = LOAD_LIMIT * float(trace.nodes["gpu_count"].sum()) * WHOLE_GPU_MILLI
     first = rng.permutation(len(names))
-    total = int(share.sum())
+    arrived = int(asked.sum())
     copies: list[str] = []
     while True:
         pick = int(rng.integers(len(names)))
-        if total + share[pick] > limit:
+        if arrived + share[pick] > limit:
             break
-        total += int(share[pick])
+        arrived += int(asked[pick])
         copies.append(f"{names[pick]}-tuned-{len(copies)}")
     ranked = [nodes[i] for i in rng.permutation(len(nodes))]
     return Order(f"own {seed}", tuple(ranked), (*(names[i] for i in first), *copies))

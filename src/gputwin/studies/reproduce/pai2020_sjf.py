@@ -18,7 +18,14 @@ import polars as pl
 from gputwin.core.rng import stream
 from gputwin.profiling.jobs import History
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.studies.worth.study import FIFO, ORACLE, Worth, predictions_of, worth
+from gputwin.studies.prediction_value.study import (
+    FIFO,
+    ORACLE,
+    PredictionValue,
+    prediction_value,
+    predictions_of,
+    rows_of,
+)
 from gputwin.traces.dataset import Trace
 from gputwin.traces.synthetic import generate
 
@@ -60,7 +67,7 @@ PUBLISHED = (
 class Reproduction:
     """Ours beside theirs, and the load of the setting."""
 
-    ours: Worth
+    ours: PredictionValue
     seed: int
     gpu_hours_per_gpu: float
 
@@ -92,15 +99,9 @@ def reproduce(
     tested = History.of(scheduled)
     # A job is predicted when it came in the trace, from what had ended by then: the rush is the experiment's alone.
     asked = History.of_tasks(later)
-    order = tested.jobs.frame.select("job_id", "role").join(
-        asked.jobs.frame.select("job_id", "role").with_row_index(),
-        on=["job_id", "role"],
-        how="left",
-        maintain_order="left",
-    )
-    rows = order["index"].to_numpy()
+    rows = rows_of(asked.jobs, tested.jobs)
     found = predictions_of(History.of_tasks(earlier), asked, models, seed=seed, progress=progress)
-    result = worth(
+    result = prediction_value(
         scheduled, pool(), {name: values[rows] for name, values in found.items()}, backfill="greedy", progress=progress
     )
     return Reproduction(result, seed, _gpu_hours(scheduled.tasks) / GPUS)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 from typing import NamedTuple
 
@@ -53,6 +53,11 @@ class Subject:
         """Return the cluster's GPUs."""
         return self.cluster.gpu_count
 
+    @property
+    def gpu_jobs(self) -> int:
+        """Return how many jobs take GPUs."""
+        return int((self.workload.jobs["gpu_milli"] > 0).sum())
+
 
 def climb(subject: Subject, *, seed: int = 0, workers: int = 2) -> tuple[list[Rung], Record]:
     """Return the rungs from a simulation of M/M/c to that of the trace on its nodes, and the last one's jobs.
@@ -82,15 +87,15 @@ def climb(subject: Subject, *, seed: int = 0, workers: int = 2) -> tuple[list[Ru
 
 
 def measure(record: Record, capacity: float, begin: float, until: float) -> Figures:
-    """Return the figures of a record between two times: jobs submitted then, and what jobs held meanwhile."""
+    """Return the figures of a record: waits of all jobs whose wait is known, and what jobs held between two times."""
     span = until - begin
     submit, start, end, gpus = record
     known = np.isfinite(start)
-    wait = (start - submit)[known & (submit >= begin) & (submit <= until)]
+    wait = (start - submit)[known & np.isfinite(submit)]
     held = (np.clip(end, begin, until) - np.clip(start, begin, until))[known]
     # Who never started waits to the end.
     left = np.where(known, start, np.inf)
-    queued = np.clip(left, begin, until) - np.clip(submit, begin, until)
+    queued = np.nan_to_num(np.clip(left, begin, until) - np.clip(submit, begin, until))
     return Figures(
         float(wait.mean()) if wait.size else None,
         float(np.quantile(wait, 0.95)) if wait.size else None,
@@ -135,11 +140,15 @@ def _real_sizes(subject: Subject, rng: np.random.Generator) -> Figures:
 
 
 def _real_arrivals(subject: Subject, rng: np.random.Generator) -> Figures:
-    jobs = subject.workload.jobs[subject.workload.jobs["gpu_milli"] > 0]
-    return _pooled(subject, jobs["submit"], jobs["duration"], jobs["gpu_milli"] / WHOLE_GPU_MILLI)
+    takes = subject.workload.jobs["gpu_milli"] > 0
+    jobs, older = subject.workload.jobs[takes], subject.workload.older
+    gpus = jobs["gpu_milli"] / WHOLE_GPU_MILLI
+    return _pooled(subject, jobs["submit"], jobs["duration"], gpus, None if older is None else older[takes])
 
 
-def _pooled(subject: Subject, submit: Floats, service: Floats, gpus: Floats) -> Figures:
+def _pooled(
+    subject: Subject, submit: Floats, service: Floats, gpus: Floats, older: NDArray[np.bool_] | None = None
+) -> Figures:
     """Return the figures on one pool of single GPUs: whole ones as a gang, the rest as a share of one more."""
     order = np.argsort(submit, kind="stable")
     submit, service, gpus = submit[order], service[order], gpus[order]
@@ -151,7 +160,8 @@ def _pooled(subject: Subject, submit: Floats, service: Floats, gpus: Floats) -> 
         milli=np.where(whole, WHOLE_GPU_MILLI, np.maximum(np.rint(gpus * WHOLE_GPU_MILLI), 1)).astype(np.int64),
         instances=np.where(whole, np.ceil(gpus - 1e-9), 1).astype(np.int64),
     )
-    return _figures(subject, workload_of_jobs(planted), pool_of(subject.gpus), planted.size, subject.gpus)
+    workload = replace(workload_of_jobs(planted), older=None if older is None else older[order])
+    return _figures(subject, workload, pool_of(subject.gpus), planted.size, subject.gpus)
 
 
 def _on_nodes(subject: Subject, seed: int) -> Record:
@@ -172,7 +182,8 @@ def _record(subject: Subject, workload: Workload, cluster: Cluster, gpus: Floats
     """Return what became of the jobs that take GPUs."""
     records = run(workload, cluster, subject.scheduler, seed=seed, attribute=False).world.queue.jobs
     takes = gpus > 0
-    return Record(records["submit"][takes], records["start"][takes], records["end"][takes], gpus[takes])
+    submit = np.where(workload.waits_not(records["start"]), np.nan, records["submit"])
+    return Record(submit[takes], records["start"][takes], records["end"][takes], gpus[takes])
 
 
 def pool_of(count: int) -> Cluster:

@@ -19,11 +19,14 @@ from gputwin.studies.validation.ladder import Floats, Rung, Subject, climb, meas
 from gputwin.studies.validation.theory import Figures, Prediction, predictions
 from gputwin.studies.validation.verdict import verdicts
 from gputwin.traces.dataset import Trace
+from gputwin.traces.lifetimes import held, with_lives
+from gputwin.traces.lifetimes import observed as window_of
 from gputwin.traces.locate import SYNTHETIC
-from gputwin.traces.measures import ARRIVAL, RUNTIME
 
 _LEAST_WAIT = 1.0
 """s; of shorter waits no relative error is given."""
+_MUCH_OLDER = 0.05
+"""Share of the load from before the window that is worth a note."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +58,8 @@ class ThreeWay:
     verdicts: tuple[str, ...]
     left_out: Mapping[str, int]
     subject: Subject
+    notes: tuple[str, ...]
+    """What the window and the load rest on."""
 
     @property
     def simulation(self) -> Figures:
@@ -74,7 +79,8 @@ class ThreeWay:
         return {
             "cluster": self.cluster,
             "gpus": self.gpus,
-            "jobs": int(jobs.submit.size),
+            "jobs": self.subject.gpu_jobs,
+            "jobs_arriving_in_window": int(jobs.submit.size),
             "window_seconds": jobs.until - jobs.begin,
             "load_gpus": jobs.load,
             "steady_load_gpus": jobs.steady_load,
@@ -115,6 +121,7 @@ class ThreeWay:
             "operational_laws": [{**law._asdict(), "difference": law.difference} for law in self.laws],
             "verdicts": list(self.verdicts),
             "tasks_left_out": dict(self.left_out),
+            "notes": list(self.notes),
         }
 
 
@@ -135,7 +142,7 @@ def compare(
     progress("fitting arrivals and run times")
     records = workload.jobs
     gpus = records["gpu_milli"] / WHOLE_GPU_MILLI
-    jobs = offered(records["submit"], records["duration"], gpus)
+    jobs = offered(records["submit"], records["duration"], gpus, workload.window, workload.older)
     subject = Subject(workload, jobs, cluster, scheduler)
     said = predictions(jobs, cluster.gpu_count)
     progress("simulating, from theory's assumptions to the trace")
@@ -145,6 +152,8 @@ def compare(
     laws: list[Law] = []
     if measured is not None:
         own = measure(measured.record, cluster.gpu_count, jobs.begin, jobs.until)
+        # The tasks of a job need not run all the time that it does.
+        own = own._replace(utilisation=(held(trace.tasks).gpus_mean or 0.0) / cluster.gpu_count)
         laws = operational_laws(measured.record, cluster.gpu_count, jobs.begin, jobs.until, measured.instances)
     classes = _classes(jobs, cluster.gpu_count, seen, None if measured is None else measured.record)
     return ThreeWay(
@@ -160,7 +169,18 @@ def compare(
         verdicts(jobs, cluster, said, rungs, own, is_generated=trace.meta.source.startswith(SYNTHETIC)),
         workload.left_out,
         subject,
+        _notes(trace, jobs),
     )
+
+
+def _notes(trace: Trace, jobs: Offered) -> tuple[str, ...]:
+    notes = list(window_of(trace.tasks).notes())
+    if jobs.older_share > _MUCH_OLDER:
+        notes.append(
+            f"{jobs.older_share:.0%} of the load are jobs from before the window; theory spreads it over those that arrive, "
+            "and simulations of theory start empty, so they hold fewer GPUs than it says"
+        )
+    return tuple(notes)
 
 
 @dataclass(frozen=True)
@@ -173,24 +193,21 @@ class Observed:
 
 def observed(trace: Trace) -> Observed | None:
     """Return when the trace's jobs were submitted, started and ended; None where it does not tell waits."""
-    tasks = trace.tasks.filter(pl.col("submit_time").is_not_null() & pl.col("start_time").is_not_null())
-    tasks = tasks.with_columns(ARRIVAL, RUNTIME).filter(pl.col("runtime_seconds").is_not_null())
-    if tasks.is_empty():
-        return None
-    share = pl.col("gpu_count").fill_null(0) * pl.col("gpu_milli").fill_null(WHOLE_GPU_MILLI).cast(pl.Float64)
+    tasks = with_lives(trace.tasks, window_of(trace.tasks)).filter(pl.col("held_seconds").is_not_null())
+    wait_known = pl.col("submit_time").is_not_null() & pl.col("start_time").is_not_null()
+    end = pl.when(pl.col("is_alive")).then(float("inf")).otherwise(pl.col("held_from") + pl.col("held_seconds"))
     jobs = (
-        tasks.with_columns((share * pl.col("instances") / WHOLE_GPU_MILLI).alias("gpus"))
-        .group_by("job_id", maintain_order=True)
+        tasks.group_by("job_id", maintain_order=True)
         .agg(
-            pl.col("submit_time").min(),
-            pl.col("start_time").max(),
-            (pl.col("start_time") + pl.col("runtime_seconds")).max().alias("end_time"),
-            pl.col("gpus").sum(),
+            pl.when(wait_known.all()).then(pl.col("submit_time").min()).fill_null(float("nan")).alias("submit_time"),
+            pl.col("held_from").max().alias("start_time"),
+            end.max().alias("end_time"),
+            pl.col("gpus").fill_null(0.0).sum(),
             pl.col("instances").sum(),
         )
         .filter(pl.col("gpus") > 0)
     )
-    if jobs.is_empty():
+    if jobs.is_empty() or jobs["submit_time"].is_nan().all():
         return None
     columns = ("submit_time", "start_time", "end_time", "gpus")
     record = Record(*(jobs[c].cast(pl.Float64).to_numpy() for c in columns))

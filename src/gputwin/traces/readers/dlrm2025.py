@@ -2,7 +2,8 @@
 
 Published with Yang et al., "GPU-Disaggregated Serving for Deep Learning Recommendation Models at Scale", NSDI'25.
 Times are seconds from the start of the trace, on no stated day. What happened before the trace or after it is
-empty: 7,280 rows have no creation and no scheduled time, 8,878 no deletion time. All rows stay.
+empty: 7,280 rows have no creation and no scheduled time, so they ran when it began; 8,878 have no deletion time, so they
+ran when it ended. All rows stay.
 """
 
 from __future__ import annotations
@@ -50,6 +51,7 @@ def _tasks(frame: pl.DataFrame) -> pl.DataFrame:
         end.alias("end_time"),
         (end - start).alias("duration_seconds"),
         end.is_null().alias("is_running"),
+        (pl.col("creation_time").is_null() & start.is_null()).alias("was_running"),
         (pl.col("cpu_request") * CORE_MILLI).alias("cpu_milli"),
         (pl.col("memory_request") * MIB_PER_GIB).alias("memory_mib"),
         gpus.alias("gpu_count"),

@@ -3,8 +3,9 @@
 Published with Duan et al., "GFS: A Preemptive Scheduling Framework for GPU Clusters with Predictive Spot Management",
 ASPLOS'26. `node_info_df.csv` and `job_info_df.csv` are the publisher's; lists of selected jobs and hourly tables come
 from a third party (sultanul-ovi/GPU-Cluster-Spot-Resource-Dataset-Analysis) and lack the GPU model. Requests are per
-worker. Times are seconds from the first submit: a submit time of 0 means the job was there before the trace, and a job
-that reaches the last second of the 184 days was still running. Neither start nor wait is known.
+worker. Times are seconds from the first submit: a submit time of 0 means the job ran when the trace began, so its
+duration is counted from then on and neither its submit nor its whole runtime is known; a job that reaches the last second
+of the 184 days was still running. Neither start nor wait is known.
 """
 
 from __future__ import annotations
@@ -88,19 +89,22 @@ def _tasks(source: Source, ledger: Ledger) -> pl.DataFrame:
     submit, gpus = pl.col("submit_time"), pl.col("gpu_request")
     devices = gpus.ceil()
     alive = (submit + pl.col("duration") >= LAST_SECOND).fill_null(False)
+    older = (submit == 0).fill_null(False)
     _report(ledger, "F13", source, frame.filter(submit == 0))
     _report(ledger, "F08", source, frame.filter(~pl.col("job_type").is_in(list(PRIORITY))), "job_type")
     return frame.select(
         "_row",
-        "submit_time",
         "gpu_model",
+        pl.when(~older).then(submit).alias("submit_time"),
+        pl.when(older & ~alive).then("duration").alias("end_time"),
         pl.col("job_name").alias("job_id"),
         pl.col("organization").alias("tenant"),
         pl.col("job_type").alias("qos"),
         pl.col("job_type").replace_strict(PRIORITY, default=None, return_dtype=pl.Int32).alias("priority"),
         pl.when(alive).then(pl.lit(Status.RUNNING)).otherwise(pl.lit(Status.UNKNOWN)).alias("status"),
-        pl.when(~alive).then("duration").alias("duration_seconds"),
+        pl.when(~alive & ~older).then("duration").alias("duration_seconds"),
         alive.alias("is_running"),
+        older.alias("was_running"),
         pl.col("worker_num").alias("instances"),
         (pl.col("cpu_request") * CORE_MILLI).alias("cpu_milli"),
         devices.alias("gpu_count"),

@@ -12,10 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gputwin.core.units import DAY, HOUR
-from gputwin.traces.synthetic.distributions import Floats, Ints
+from gputwin.traces.synthetic.distributions import Floats, Ints, spread_within
 
 _FIRST_WEEKDAY = 3  # time 0 of a weekday clock is a Thursday; Monday is 0
 _GUST_MEMORY = 0.8
+_LARGE_GROUP = 2e-5  # of all work
+_MOST_BY_ONE_GROUP = 0.1  # of the work that arrives while the group is active
 
 
 @dataclass(frozen=True)
@@ -50,23 +52,37 @@ class Window:
 
 
 def arrivals(
-    rng: np.random.Generator, sizes: Ints, sittings: Sittings, rhythm: Rhythm, window: Window
+    rng: np.random.Generator, sizes: Ints, work: Floats, sittings: Sittings, rhythm: Rhythm, window: Window
 ) -> tuple[Ints, Ints]:
-    """Return the submit second and the group of each job, in order of time, for groups of these sizes."""
+    """Return the submit second of each job in order of time, and the row it has when jobs are listed by group.
+
+    `work` is what the jobs of each group occupy in all, in any unit. It arrives evenly but for the rhythm: the largest
+    groups are active for longer, and large groups begin one after another along their cumulative work. Otherwise the few
+    largest would decide in which week the cluster is full.
+    """
     group = np.repeat(np.arange(len(sizes)), sizes)
     fresh = rng.random(len(group)) < sittings.fresh
     fresh[0] = True
     fresh[1:] |= group[1:] != group[:-1]
     owner = group[fresh]
-    centre = rng.random(len(sizes))
-    width = np.minimum(sittings.lifetime * np.exp(sittings.lifetime_spread * rng.standard_normal(len(sizes))), 1.0)
-    place = np.abs(centre[owner] + width[owner] * (rng.random(len(owner)) - 0.5))
-    place = np.where(place > 1.0, 2.0 - place, place)  # reflected, so that the trace does not thin out at its ends
+    width = sittings.lifetime * np.exp(sittings.lifetime_spread * rng.standard_normal(len(sizes)))
+    width = np.minimum(np.maximum(width, work / (_MOST_BY_ONE_GROUP * work.sum())), 1.0)
+    begin = _spread_over_time(rng.random(len(sizes)), width, work)
+    count = np.bincount(owner, minlength=len(sizes))
+    number = np.arange(len(owner)) - (np.cumsum(count) - count)[owner]
+    place = begin[owner] + width[owner] * (number + rng.random(len(owner))) / count[owner]
+    place -= np.floor(place)  # who is active past the end was so at the beginning: the trace does not thin out there
     opened = _clock(rng, rhythm, window, place)[np.cumsum(fresh) - 1]
     later = opened + np.where(fresh, 0.0, rng.exponential(sittings.gap_seconds, size=len(group)))
     times = np.where(later < window.start + window.span, later, opened)
-    submit, order = _by_time(times)
-    return submit, group[order]
+    return _by_time(times)
+
+
+def _spread_over_time(begin: Floats, width: Floats, work: Floats) -> Floats:
+    """Return when each group begins, as a share of the window; the large ones of about one width follow their work."""
+    large = np.flatnonzero(work > _LARGE_GROUP * work.sum())
+    begin[large] = spread_within(begin[large], work[large], np.ceil(-np.log2(width[large])))
+    return begin
 
 
 def _by_time(times: Floats) -> tuple[Ints, Ints]:
@@ -83,15 +99,17 @@ def _clock(rng: np.random.Generator, rhythm: Rhythm, window: Window, place: Floa
     local = edges[:-1] + window.utc_offset
     by_hour = np.array(rhythm.hours)[(local % DAY // HOUR).astype(np.int64)]
     by_day = np.array(rhythm.weekdays)[((local // DAY + _FIRST_WEEKDAY) % 7).astype(np.int64)]
-    rate = by_hour * by_day * np.exp(rhythm.gusts * _gusts(rng, len(local)))
+    rate = by_hour * by_day * _gusts(rng, len(local), rhythm.gusts)
     expected = np.concatenate([[0.0], np.cumsum(rate * np.diff(edges))])
     times: Floats = np.interp(place * expected[-1], expected, edges)
     return np.minimum(times, np.nextafter(end, window.start))
 
 
-def _gusts(rng: np.random.Generator, hours: int) -> Floats:
-    """Return one standard normal number per hour, correlated with those of the hours before."""
+def _gusts(rng: np.random.Generator, hours: int, strength: float) -> Floats:
+    """Return one factor per hour, correlated with those of the hours before; 1 on average over each day."""
     kernel = _GUST_MEMORY ** np.arange(24)
     noise = rng.standard_normal(hours + len(kernel) - 1)
-    gusts: Floats = np.convolve(noise, kernel / np.sqrt((kernel**2).sum()), mode="valid")
+    factor = np.exp(strength * np.convolve(noise, kernel / np.sqrt((kernel**2).sum()), mode="valid"))
+    day = np.arange(hours) // 24
+    gusts: Floats = factor * (np.bincount(day) / np.bincount(day, weights=factor))[day]
     return gusts

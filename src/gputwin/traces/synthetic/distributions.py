@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cache, cached_property
 from statistics import NormalDist
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -166,4 +166,19 @@ def spread(score: Floats, weight: Floats) -> Floats:
     cumulative = np.cumsum(weight[order])
     u = np.empty(len(score))
     u[order] = (cumulative - weight[order] / 2) / cumulative[-1] if len(score) else cumulative
+    return u
+
+
+def spread_within(score: Floats, weight: Floats, kind: NDArray[Any]) -> Floats:
+    """Return `spread` among the rows of each kind: uniform by weight within every kind, not only over all."""
+    u = np.empty(len(score))
+    for value in np.unique(kind):
+        rows = np.flatnonzero(kind == value)
+        u[rows] = spread(score[rows], weight[rows])
+    return u
+
+
+def even(rng: np.random.Generator, rows: int) -> Floats:
+    """Return uniform numbers in random order, one from each of `rows` equal steps: no tail is missed or drawn twice."""
+    u: Floats = (rng.permutation(rows) + rng.random(rows)) / rows
     return u

@@ -2,11 +2,16 @@
 
 After Yang et al., "GPU-Disaggregated Serving for Deep Learning Recommendation Models at Scale", NSDI'25, and the 23,871
 rows of its trace: counts, quantiles and the share of rows cut off at either end of it. Instances come in roll-outs of
-one service. Which instances have no end is drawn apart from how long they run, so some end after the last one came.
-The trace tells nothing of nodes: the fleet here is ours, sized so that what is alive fits.
+one service. The record is 31 days long however many instances there are: services do not stop, so a smaller trace is
+one of a smaller fleet. What was there before the record began, and what had not ended when it ended, has gaps. The trace
+tells nothing of nodes: the fleet here is ours, sized so that about two thirds of it are taken, as steadily as in the trace.
 """
 
 from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import polars as pl
@@ -20,10 +25,10 @@ from gputwin.traces.synthetic.columns import as_rows, known
 from gputwin.traces.synthetic.distributions import KNOTS, Floats, Ints, Quantiles, Shares, pick, spread
 from gputwin.traces.synthetic.fleet import NodeType, node_count, node_table, numbered
 from gputwin.traces.synthetic.population import lognormal_shares
-from gputwin.traces.synthetic.recipe import RECIPES, Published, Recipe, Reference
+from gputwin.traces.synthetic.recipe import RECIPES, Load, Published, Recipe, Reference
 
 SPAN = 2_677_541.0
-JOBS_PER_SECOND = 23_871 / SPAN
+ROWS = 23_871
 
 FLEET = (
     NodeType(2_600, 192, 1_024, rdma_percent=100, disk_gib=3_000),
@@ -76,21 +81,26 @@ _HOURS = (475, 589, 479, 474, 460, 459, 396, 382, 484, 400, 1035, 1287, 727, 100
           528, 555, 431, 527)
 # fmt: on
 _SERVICES, _SERVICE_SPREAD = 156, 1.61
-_GPU_PART_SHARE = 7_386 / 23_871
-_BEFORE_TRACE = 7_280 / 23_871
-_BEFORE_AND_ENDED = 2_603 / 7_280
-_NEVER_ENDED = 4_201 / 16_591  # of those created in the trace
+_GPU_PART_SHARE = 7_386 / ROWS
+# By part, CPU first. Of all rows: created before the record began; of those: ended in it. Of the others: ended in it.
+_BEFORE = np.array([4_157 / 16_485, 3_123 / 7_386])
+_BEFORE_AND_ENDED = np.array([1_757 / 4_157, 846 / 3_123])
+_CREATED_AND_ENDED = (9_172 / 12_328, 3_218 / 4_263)
 _ROLL_OUTS = Sittings(fresh=0.2, gap_seconds=60.0, lifetime=0.9, lifetime_spread=0.3)
 _NO_LIMIT = 0
+_OUTLIVES = 10  # lives longer than the record are not known; they last to its end from wherever they begin
+_STATUSES = (Status.UNKNOWN, Status.RUNNING, Status.WAITING)
 
 
 def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
-    """Return `tasks` and `nodes` of `jobs` instances."""
+    """Return `tasks` and `nodes` of `jobs` instances; the number of nodes is in proportion to them."""
     rng = stream(seed, "dlrm2025")
     share = np.diff(lognormal_shares(_SERVICES, _SERVICE_SPREAD), prepend=0.0)
     sizes = np.diff(np.rint(np.cumsum(share) * jobs), prepend=0.0).astype(np.int64)
-    window = Window(0.0, jobs / JOBS_PER_SECOND)
-    submit, service = arrivals(rng, sizes, _ROLL_OUTS, Rhythm(tuple(map(float, _HOURS)), gusts=0.4), window)
+    window = Window(0.0, SPAN)
+    rhythm = Rhythm(tuple(map(float, _HOURS)), gusts=0.4)
+    submit, order = arrivals(rng, sizes, sizes.astype(np.float64), _ROLL_OUTS, rhythm, window)
+    service = np.repeat(np.arange(len(sizes)), sizes)[order]
     on_gpu = rng.random(jobs) < _GPU_PART_SHARE
     cpu_part, gpu_part = _parts(rng, CPU_PARTS, share), _parts(rng, GPU_PARTS, share)
     part = np.where(on_gpu, len(CPU_PARTS) + gpu_part[service], cpu_part[service])
@@ -101,27 +111,54 @@ def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
         pl.lit("LS").alias("qos"),
     )
     tasks = conform(TASKS, named.lazy()).sort("submit_time", "job_id", "role", nulls_last=True, maintain_order=True)
-    return {"tasks": tasks.collect(), "nodes": node_table(FLEET, numbered("node", node_count(FLEET)))}
+    fleet = tuple(replace(t, nodes=math.ceil(t.nodes * jobs / ROWS)) for t in FLEET)
+    return {"tasks": tasks.collect(), "nodes": node_table(fleet, numbered("node", node_count(fleet)))}
 
 
 def _lives(rng: np.random.Generator, submit: Ints, on_gpu: NDArray[np.bool_]) -> pl.DataFrame:
-    """Return when each instance came, began and ended; what came before the trace or had not ended has gaps."""
+    """Return when each instance came, began and ended; what came before the record or had not ended in it has gaps."""
     rows = len(submit)
-    before = rng.random(rows) < _BEFORE_TRACE
+    part = on_gpu.astype(np.int64)
+    before = rng.random(rows) < _BEFORE[part]
     z, waited = rng.standard_normal(rows), rng.standard_normal(rows)
     start = submit + np.where(on_gpu, GPU_WAIT.at(waited), CPU_WAIT.at(waited))
-    runtime = np.maximum(np.where(on_gpu, GPU_RUNTIME.at(z), CPU_RUNTIME.at(z)), 1.0)
-    alive = rng.random(rows) < np.where(before, 1.0 - _BEFORE_AND_ENDED, _NEVER_ENDED)
+    cpu_life, gpu_life = _lifetimes()
+    runtime = np.maximum(np.where(on_gpu, gpu_life.at(z), cpu_life.at(z)), 1.0)
+    stays = rng.random(rows) >= _BEFORE_AND_ENDED[part]
+    alive = np.where(before, stays, start + runtime > SPAN)
+    begun = ~before & (start <= SPAN)
     return pl.DataFrame(
         {
-            "status": pl.Series([Status.UNKNOWN, Status.RUNNING], dtype=STATUS).gather(as_rows(alive * 1)),
+            "status": pl.Series(_STATUSES, dtype=STATUS).gather(as_rows(np.where(before | begun, alive * 1, 2))),
             "submit_time": known(submit, ~before),
-            "start_time": known(start, ~before),
+            "start_time": known(start, begun),
             "end_time": known(np.where(before, submit, start + runtime), ~alive),
             "duration_seconds": known(runtime, ~alive & ~before),
-            "is_running": alive,
+            "is_running": alive & (before | begun),
+            "was_running": before,
         }
     )
+
+
+@cache
+def _lifetimes() -> tuple[Quantiles, Quantiles]:
+    """Return how long instances created in the record live, of CPU and of GPU parts."""
+    cpu, gpu = _CREATED_AND_ENDED
+    return _lifetime(CPU_RUNTIME, cpu), _lifetime(GPU_RUNTIME, gpu)
+
+
+def _lifetime(ended: Quantiles, share: float) -> Quantiles:
+    """Return the distribution of lives of which the `share` that ended in the record has the distribution `ended`.
+
+    An instance that lives t s ends in the record if it is created in all but its last t s, so each life seen to end
+    stands for 1 / (1 - t / SPAN). The rest outlives the record.
+    """
+    p = np.array(KNOTS)
+    steps = np.linspace(0.0, 1.0, 4_001)
+    seen = ended.quantile((steps[1:] + steps[:-1]) / 2)
+    stand_for = np.concatenate([[0.0], np.cumsum(np.diff(steps) / (1.0 - seen / SPAN))])
+    until = share * np.interp(p, steps, stand_for)
+    return Quantiles((*until.tolist(), 1.0), (*ended.values, _OUTLIVES * SPAN))
 
 
 def _parts(rng: np.random.Generator, parts: tuple[tuple[int, ...], ...], share: Floats) -> Ints:
@@ -161,8 +198,9 @@ RECIPE = RECIPES.add(
     Recipe(
         name="dlrm2025",
         title="Alibaba DLRM 2025: recommendation services with CPU and GPU parts on separate nodes",
-        jobs_per_second=JOBS_PER_SECOND,
+        span=lambda jobs: SPAN,
         make=make,
+        load=Load(0.5, 0.8, f"{_ROWS}: 3,076 to 3,367 GPUs by hour, of 4,960 of ours"),
         references=(
             Reference("task runtime", RUNTIME, f"{_ROWS}, 12,390 complete rows"),
             Reference("wait", WAIT, f"{_ROWS}, 16,591 rows"),

@@ -1,4 +1,4 @@
-"""How close a synthetic trace is to its original: quantiles side by side, and Kolmogorov–Smirnov distances."""
+"""How close a synthetic trace is to its original: quantiles side by side, and Kolmogorov–Smirnov distances, and its load."""
 
 from __future__ import annotations
 
@@ -10,10 +10,14 @@ import polars as pl
 from gputwin.traces.dataset import Trace
 from gputwin.traces.synthetic.distributions import Distribution, Floats
 from gputwin.traces.synthetic.generator import Synthetic
+from gputwin.traces.synthetic.load import offered_load
 from gputwin.traces.synthetic.marginals import MARGINALS, STATISTICS, Tables
-from gputwin.traces.synthetic.recipe import RECIPES, utc_offset
+from gputwin.traces.synthetic.recipe import RECIPES, Load, utc_offset
 
 Source = Synthetic | Trace | Tables
+LOAD_ROW = "load: "
+OF_GPUS = "of all GPUs"
+_LONGEST_ABOVE = 12.0  # h: peaks above all GPUs last for hours, not for days
 
 _SHOWN = {"p10": 0.1, "p50": 0.5, "p90": 0.9, "p95": 0.95, "p99": 0.99}
 _SCHEMA = {
@@ -30,7 +34,8 @@ def fidelity(source: Source, name: str | None = None) -> pl.DataFrame:
     """Return, per marginal, what a trace has beside what the original of the recipe called `name` is known to have.
 
     `ks` is the largest difference of the two distribution functions. Single published figures follow as rows of which
-    only the mean is filled. A synthetic trace knows its recipe.
+    only the mean is filled, then the load offered to the cluster (rows that begin with `LOAD_ROW`). A synthetic trace
+    knows its recipe.
     """
     if name is None:
         if not isinstance(source, Synthetic):
@@ -60,7 +65,36 @@ def fidelity(source: Source, name: str | None = None) -> pl.DataFrame:
                 "mean_reference": figure.value,
             }
         )
+    rows += _load_rows(tables, recipe.load)
     return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+def _load_rows(tables: Tables, expected: Load) -> list[Mapping[str, object]]:
+    """Return the load that the trace offers its cluster, beside what it is to lie within."""
+    load = offered_load(tables)
+    if load is None:
+        return []
+    figures: tuple[tuple[str, str, float | None, float | None, str], ...] = (
+        ("arriving work", OF_GPUS, load.work, expected.work, expected.source),
+        ("mean over the span", OF_GPUS, load.mean, None, ""),
+        ("lowest week", OF_GPUS, load.lowest_week, expected.lowest_week, "at least"),
+        ("highest week", OF_GPUS, load.highest_week, expected.highest_week, "at most"),
+        ("highest hour", OF_GPUS, load.highest_hour, None, ""),
+        ("longest time above 1", "h", float(load.longest_above_hours), _LONGEST_ABOVE, "at most"),
+        *((f"mean on {model}", f"of {model} GPUs", mean, 1.0, "at most") for model, mean in load.models.items()),
+    )
+    return [
+        {
+            "marginal": f"{LOAD_ROW}{figure}",
+            "unit": unit,
+            "source": source,
+            "rows": tables["tasks"].height,
+            "mean": value,
+            "mean_reference": reference,
+        }
+        for figure, unit, value, reference, source in figures
+        if value is not None
+    ]
 
 
 def compare(source: Source, other: Source) -> pl.DataFrame:
@@ -87,7 +121,7 @@ def _opened(source: Source) -> tuple[Tables, float]:
         return source.tables, source.recipe.utc_offset
     if isinstance(source, Trace):
         origin = source.meta.origin_unix_seconds or 0.0
-        return {"tasks": source.tasks}, origin + utc_offset(source.meta.zone, origin)
+        return {"tasks": source.tasks, "nodes": source.nodes}, origin + utc_offset(source.meta.zone, origin)
     return source, 0.0
 
 

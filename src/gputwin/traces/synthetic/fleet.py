@@ -66,6 +66,11 @@ def node_count(types: Sequence[NodeType]) -> int:
     return sum(t.nodes for t in types)
 
 
+def gpu_total(types: Sequence[NodeType]) -> int:
+    """Return the number of GPUs."""
+    return sum(t.nodes * t.gpus for t in types)
+
+
 def numbered(prefix: str, rows: int) -> pl.Series:
     """Return identifiers prefix-0000, prefix-0001, …, all of one width."""
     width = max(4, len(str(rows - 1)))

@@ -78,7 +78,7 @@ class Synthetic:
 def generate(name: str, *, jobs: int, seed: int, instances: bool = False) -> Synthetic:
     """Return a synthetic trace of `jobs` jobs; with `instances` also where each instance ran, and what it used.
 
-    Jobs come at the original's rate, so a smaller trace spans less time under the same load.
+    A smaller trace spans less time, or is of a smaller cluster (`dlrm2025`), under the same load per GPU.
     """
     recipe = RECIPES.get(name)
     if jobs < 1:

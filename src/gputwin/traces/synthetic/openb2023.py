@@ -17,10 +17,10 @@ from gputwin.core.units import DAY
 from gputwin.traces.schema import STATUS, TASKS, Status, conform
 from gputwin.traces.synthetic.arrivals import Rhythm, Sittings, Window, arrivals
 from gputwin.traces.synthetic.columns import as_rows, known
-from gputwin.traces.synthetic.distributions import KNOTS, Ints, Quantiles, Shares, pick, spread
+from gputwin.traces.synthetic.distributions import KNOTS, Floats, Ints, Quantiles, Shares, even, pick, spread
 from gputwin.traces.synthetic.fleet import NodeType, node_count, node_table, numbered
 from gputwin.traces.synthetic.population import Recurrence
-from gputwin.traces.synthetic.recipe import RECIPES, Published, Recipe, Reference
+from gputwin.traces.synthetic.recipe import RECIPES, Load, Published, Recipe, Reference
 
 JOBS_PER_SECOND = 8_120 / (34.3 * DAY)  # the pods of the last 35 days; a few older ones have lived for months
 
@@ -94,11 +94,15 @@ def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
     class_shares = np.cumsum(_QOS_SHARES)
     qos = pick(class_shares / class_shares[-1], spread(np.log(cpu) + 0.5 * rng.standard_normal(len(sizes)), weight))
     window = Window(0.0, jobs / JOBS_PER_SECOND)
-    submit, wave = arrivals(rng, sizes, _SITTINGS, Rhythm(tuple(map(float, _HOURS)), gusts=0.4), window)
+    runtime = _runtimes(rng, np.repeat(qos, sizes))
+    gpus = np.array([r[2] * r[3] for r in REQUESTS], dtype=np.float64)[request]
+    work = gpus * np.add.reduceat(runtime, np.cumsum(sizes) - sizes)
+    submit, order = arrivals(rng, sizes, work, _SITTINGS, Rhythm(tuple(map(float, _HOURS)), gusts=0.4), window)
+    wave = np.repeat(np.arange(len(sizes)), sizes)[order]
     asked = pl.DataFrame(
         [r[:-1] for r in REQUESTS], schema=["cpu_milli", "memory_mib", "gpu_count", "gpu_milli"], orient="row"
     )
-    frame = asked.select(pl.all().gather(as_rows(request[wave]))).hstack(_lives(rng, submit, qos[wave]))
+    frame = asked.select(pl.all().gather(as_rows(request[wave]))).hstack(_lives(rng, submit, qos[wave], runtime[order]))
     named = frame.with_columns(numbered("pod", jobs).alias("job_id"))
     return {
         "tasks": conform(TASKS, named.lazy()).collect(),
@@ -106,15 +110,22 @@ def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
     }
 
 
-def _lives(rng: np.random.Generator, submit: Ints, qos: Ints) -> pl.DataFrame:
+def _runtimes(rng: np.random.Generator, qos: Ints) -> Floats:
+    """Return how long each pod runs once scheduled, in s. One pod in a thousand runs for months: none more, none less."""
+    runtime = np.empty(len(qos))
+    for rows, known_of in ((qos == 0, BEST_EFFORT_RUNTIME), (qos > 0, LATENCY_SENSITIVE_RUNTIME)):
+        runtime[rows] = known_of.quantile(even(rng, int(rows.sum())))
+    return runtime
+
+
+def _lives(rng: np.random.Generator, submit: Ints, qos: Ints, runtime: Floats) -> pl.DataFrame:
     """Return each pod's class, phase and times; one that is pending was given up before it was scheduled."""
     rows = len(submit)
-    z, fate = rng.standard_normal(rows), rng.random(rows)
+    fate = rng.random(rows)
     failed, succeeded = np.array(_FAILED)[qos], np.array(_SUCCEEDED)[qos]
     phase = np.where(fate < failed, 1, np.where(fate < failed + succeeded, 2, 0))
     phase[rng.random(rows) < _PENDING_SHARE] = 3
     scheduled = phase != 3
-    runtime = np.where(qos == 0, BEST_EFFORT_RUNTIME.at(z), LATENCY_SENSITIVE_RUNTIME.at(z))
     start = submit + WAIT.at(rng.standard_normal(rows))
     given_up = submit + PENDING.at(rng.standard_normal(rows))
     return pl.DataFrame(
@@ -143,8 +154,9 @@ RECIPE = RECIPES.add(
     Recipe(
         name="openb2023",
         title="Alibaba openb 2023: pods of a GPU-sharing Kubernetes cluster",
-        jobs_per_second=JOBS_PER_SECOND,
+        span=lambda jobs: jobs / JOBS_PER_SECOND,
         make=make,
+        load=Load(0.0, 0.02, f"{_PODS}: 0.0002 to 0.007 by week"),
         references=(
             Reference("task runtime", RUNTIME, _PODS),
             Reference("wait", WAIT, _PODS),

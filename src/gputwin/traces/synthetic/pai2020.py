@@ -22,7 +22,7 @@ from gputwin.traces.synthetic.distributions import Floats, Ints, Shares
 from gputwin.traces.synthetic.fleet import node_count, node_table
 from gputwin.traces.synthetic.identifiers import ordered_identifiers, random_identifiers
 from gputwin.traces.synthetic.pai2020_projects import ROLES, Groups, Projects, Templates, make_population
-from gputwin.traces.synthetic.recipe import RECIPES, Published, Recipe, Reference, utc_offset
+from gputwin.traces.synthetic.recipe import RECIPES, Load, Published, Recipe, Reference, utc_offset
 
 ZONE = "Asia/Shanghai"
 JOBS_PER_SECOND = facts.JOBS / facts.SPAN
@@ -35,17 +35,20 @@ _WAIT_BY_SCARCITY = 0.35
 def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
     """Return `tasks` and `nodes` of `jobs` jobs that arrive at the original's rate.
 
-    The trace is collected for two months however few its jobs, so only a full-size one cuts off what runs at its end.
+    The record is two months long however few its jobs, so only about a full-size one cuts off what runs at its end.
     """
-    groups, projects, templates = make_population(jobs, seed)
     window = Window(facts.START, jobs / JOBS_PER_SECOND, utc_offset(ZONE))
-    submit, group = arrivals(stream(seed, "pai2020", "arrivals"), groups.jobs, _SITTINGS, facts.RHYTHM, window)
+    groups, projects, templates = make_population(jobs, window.span, seed)
+    rng = stream(seed, "pai2020", "arrivals")
+    submit, order = arrivals(rng, groups.jobs, groups.work, _SITTINGS, facts.RHYTHM, window)
+    group = np.repeat(np.arange(len(groups.jobs)), groups.jobs)[order]
     project = groups.project[group]
-    status, wait, runtime = _fates(groups, projects.scarcity[project], group, seed)
+    status, wait = _fates(groups, projects.scarcity[project], group, seed)
     start = submit + wait
-    end_of_trace = facts.START + max(facts.SPAN, window.span)
-    status[(start + runtime > end_of_trace) & (status <= _FAILED)] = _RUNNING
-    status[start > end_of_trace] = _WAITING
+    end = start + groups.runtime[order]
+    end_of_record = facts.START + max(facts.SPAN, window.span)
+    status[end > end_of_record] = _RUNNING
+    status[start > end_of_record] = _WAITING
 
     tasks = np.diff(templates.first, append=len(templates.project))[project]
     job = np.repeat(np.arange(jobs), tasks)
@@ -53,7 +56,7 @@ def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
     template = as_rows(templates.first[project][job] + place)
     columns = [
         _job_frame(groups, submit, group, seed).select(pl.all().gather(as_rows(job))),
-        _lives(submit[job], start[job] + place, (start + runtime)[job], status[job]),
+        _lives(submit[job], start[job] + place, end[job], status[job]),
         _template_frame(projects, templates, seed).select(pl.all().gather(template)),
     ]
     machines = random_identifiers(stream(seed, "pai2020", "machines"), node_count(facts.FLEET), 24)
@@ -63,21 +66,16 @@ def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
     }
 
 
-def _fates(groups: Groups, scarcity: Floats, group: Ints, seed: int) -> tuple[NDArray[np.uint8], Ints, Ints]:
-    """Return status, wait and run time of each job, in whole s."""
+def _fates(groups: Groups, scarcity: Floats, group: Ints, seed: int) -> tuple[NDArray[np.uint8], Ints]:
+    """Return how each job ends and how long it waits, in whole s."""
     rng = stream(seed, "pai2020", "fates")
     rows = len(group)
-    within = groups.within[group]
-    rank = np.sqrt(1.0 - within**2) * groups.duration[group] + within * rng.standard_normal(rows)
     noise = np.sqrt(1.0 - _WAIT_BY_SCARCITY**2)
     wait = facts.WAIT.at(_WAIT_BY_SCARCITY * scarcity + noise * rng.standard_normal(rows))
     trouble = np.sqrt(0.5) * (groups.failing[group] + rng.standard_normal(rows))
     bearable = NormalDist().inv_cdf(1.0 - facts.FAILED_SHARE)
     status = np.where(trouble > bearable, _FAILED, _COMPLETED).astype(np.uint8)
-    odd = rng.random(rows)
-    status[odd < facts.RUNNING_SHARE + facts.WAITING_SHARE] = _RUNNING
-    status[odd < facts.WAITING_SHARE] = _WAITING
-    return status, wait.astype(np.int64), facts.JOB_RUNTIME.at(rank).astype(np.int64)
+    return status, wait.astype(np.int64)
 
 
 def _job_frame(groups: Groups, submit: Ints, group: Ints, seed: int) -> pl.DataFrame:
@@ -142,11 +140,12 @@ RECIPE = RECIPES.add(
     Recipe(
         name="pai2020",
         title="Alibaba PAI 2020: training and inference on 6,742 shared GPUs, two months",
-        jobs_per_second=JOBS_PER_SECOND,
+        span=lambda jobs: jobs / JOBS_PER_SECOND,
         make=make,
         clock=Clock.WEEKDAY,
         zone=ZONE,
         has_instances=True,
+        load=Load(0.6, 0.85, "ours: busy, and no queue that grows", facts.LOAD),
         references=(
             Reference("job runtime", facts.JOB_RUNTIME_TAIL, _TAIL),
             Reference("task runtime", facts.TASK_RUNTIME_TAIL, _TAIL),

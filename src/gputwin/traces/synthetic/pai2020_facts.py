@@ -30,6 +30,8 @@ FLEET = (
     NodeType(135, 96, 384, 8, "V100M32"),
 )
 
+LOAD = 0.72  # work that arrives per GPU and second
+
 # Counts of task starts by hour in the tail; its 32 days say little about weekdays beyond that weekends are quieter.
 HOURS = (
     237, 145, 91, 105, 88, 124, 171, 183, 120, 141, 172, 164, 122, 108, 130, 163, 134, 162, 155, 137, 131, 96, 79, 90,
@@ -106,9 +108,13 @@ class Kind:
 
 MODELS = ("T4", "MISC", "P100", "V100", "V100M32")
 MODEL_GPUS_PER_NODE = (2, 8, 2, 8, 8)
+MODEL_NODES = tuple(sum(t.nodes for t in FLEET if t.gpu_model == model) for model in MODELS)
+MODEL_GPUS = tuple(sum(t.nodes * t.gpus for t in FLEET if t.gpu_model == model) for model in MODELS)
 # The publisher gives no share of jobs that insist on a model; users who got the scarce ones mostly asked for them.
-HEAVY_WORK = 2e-4  # projects with a larger part of all GPU time than this
-HEAVY_MODELS = (0.10, 0.25, 0.28, 0.14, 0.23)
+HEAVY_WORK, HUGE_WORK = 2e-4, 0.005  # projects with a larger part of all GPU time than this
+# Who asks for more than a part of a model's nodes takes any model.
+SMALLEST_NODE_CPU_PERCENT, SMALLEST_NODE_MIB = 6_400, 384 * 1_024
+MOST_INSISTED = 0.25
 SPEC_SHARE = (0.10, 0.03, 0.25, 0.70, 0.70)
 
 _PS = Role("ps", SERVERS, gpu_share=0.0)
@@ -138,11 +144,10 @@ ALIKE_IN_PROJECT = 0.93  # correlation of durations among groups of one project,
 WITHIN_GROUP, WITHIN_GROUP_SPREAD = 0.18, 1.6  # spread of log duration within groups over that of all: joined sample
 # Where log run times of gangs lie on the normal scale of all jobs: tail, by gang size. Gangs are seldom cut short.
 GANG_SHIFT, GANG_SHIFT_PER_LOG, GANG_SPREAD = 0.15, 0.14, 0.75
+GPU_CLASSES = (0.0, 1.0, 4.0, 16.0, 64.0)  # upper bounds of GPUs per job
 LARGE_GANG, HUGE_GANG = 32, 256  # from here on at most a whole, and half a GPU each: no job asks for over 256 GPUs
 
 FAILED_SHARE = 0.18
-RUNNING_SHARE = 0.008
-WAITING_SHARE = 0.004
 
 # The publisher's README: about 9 % of instances carry a workload tag. Shares among them are the joined sample's.
 TAGGED_SHARE = 0.09

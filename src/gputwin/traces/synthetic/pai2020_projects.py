@@ -17,7 +17,9 @@ from numpy.typing import NDArray
 from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.traces.synthetic import pai2020_facts as facts
-from gputwin.traces.synthetic.distributions import Floats, Ints, normal_quantile, pick, spread
+from gputwin.traces.synthetic.distributions import Floats, Ints, normal_quantile, pick, spread, spread_within
+from gputwin.traces.synthetic.fleet import gpu_total
+from gputwin.traces.synthetic.offered import runtimes_for_work
 from gputwin.traces.synthetic.population import lognormal_shares
 
 ROLES = tuple(sorted({role.name for kind in facts.KINDS for role in kind.roles}))
@@ -29,12 +31,15 @@ _SCARCE_MODEL = facts.MODELS.index("V100")
 
 @dataclass(frozen=True)
 class Groups:
-    """One row per group of jobs that repeat one another. `duration` and `failing` are ranks on the normal scale."""
+    """One row per group of jobs that repeat one another; `runtime` in s has one row per job, groups in order.
+
+    `failing` ranks, on the normal scale, how often its jobs fail; `work` is what they hold in all, in GPU-seconds.
+    """
 
     jobs: Ints
     project: Ints
-    duration: Floats
-    within: Floats
+    runtime: Ints
+    work: Floats
     failing: Floats
 
 
@@ -64,8 +69,8 @@ class Templates:
     model: Ints
 
 
-def make_population(jobs: int, seed: int) -> tuple[Groups, Projects, Templates]:
-    """Return groups whose jobs add up to `jobs`, their projects, and the tasks of each project's jobs."""
+def make_population(jobs: int, span: float, seed: int) -> tuple[Groups, Projects, Templates]:
+    """Return groups of `jobs` jobs that arrive within `span` s, their projects, and the tasks of each project's jobs."""
     rng = stream(seed, "pai2020", "projects")
     size = facts.GROUPS.sizes(rng, jobs)
     variants = facts.PROJECTS.sizes(rng, len(size))
@@ -77,10 +82,12 @@ def make_population(jobs: int, seed: int) -> tuple[Groups, Projects, Templates]:
     instances, on_gpu = _gangs(rng, role, weight[project])
     gpu_instances = _sums(project, instances * on_gpu)
     percent = _gpu_percent(rng, gpu_instances, weight)
-    duration = _durations(rng, gpu_instances, weight * (1.0 + percent * gpu_instances))
-    groups = _groups(rng, size, owner, duration)
-    work = percent * gpu_instances * _sums(owner, size * facts.JOB_RUNTIME.at(groups.duration))
-    model = _models(rng, kind, percent, work, duration, weight)
+    gpus = percent / 100.0 * gpu_instances
+    noise = rng.standard_normal(len(weight))
+    duration = _durations(gpu_instances, noise)
+    work = facts.LOAD * gpu_total(facts.FLEET) * span
+    groups = _groups(rng, size, owner, gpu_instances, gpus, noise, work)
+    model = _models(rng, kind, percent, _sums(owner, groups.work), duration, weight)
     load = np.where(on_gpu, percent[project], 0.0)
     gpu_count = np.ceil(load / 100.0).astype(np.int64)
     cpu, memory = _requests(rng, load, weight[project])
@@ -96,7 +103,10 @@ def make_population(jobs: int, seed: int) -> tuple[Groups, Projects, Templates]:
         model=np.where(on_gpu, model[project], NO_MODEL),
     )
     in_all = weight * _sums(project, instances)
-    return groups, _projects(rng, model, percent, duration, weight, in_all), templates
+    nodes = np.maximum(cpu / facts.SMALLEST_NODE_CPU_PERCENT, memory / facts.SMALLEST_NODE_MIB)
+    nodes = np.maximum(nodes, load / (100.0 * np.array(facts.MODEL_GPUS_PER_NODE)[model[project]]))
+    modest = _sums(project, instances * nodes) <= facts.MOST_INSISTED * np.array(facts.MODEL_NODES)[model]
+    return groups, _projects(rng, model, modest, percent, duration, weight, in_all), templates
 
 
 def _kinds(rng: np.random.Generator, weight: Floats) -> Ints:
@@ -104,20 +114,30 @@ def _kinds(rng: np.random.Generator, weight: Floats) -> Ints:
     return pick(shares / shares[-1], spread(rng.standard_normal(len(weight)), weight))
 
 
-def _durations(rng: np.random.Generator, gang: Floats, demand: Floats) -> Floats:
-    """Return how long each project's jobs run, on a normal scale: gangs longer than single tasks, and less unlike.
-
-    Ranks are spread by the GPUs demanded, so that the load does not hang on how long the few largest happen to run.
-    """
+def _durations(gang: Floats, noise: Floats) -> Floats:
+    """Return how long jobs run, on a normal scale, by the instances that compute: gangs longer, and less unlike."""
     shift = facts.GANG_SHIFT + facts.GANG_SHIFT_PER_LOG * np.log(np.maximum(gang, 1))
-    noise = normal_quantile(spread(rng.standard_normal(len(gang)), demand))
     return np.where(gang > 1, shift + facts.GANG_SPREAD * noise, noise)
 
 
-def _groups(rng: np.random.Generator, size: Ints, project: Ints, duration: Floats) -> Groups:
-    rank = spread(_tied(rng, duration[project], facts.ALIKE_IN_PROJECT), size.astype(np.float64))
-    noise = facts.WITHIN_GROUP * np.exp(facts.WITHIN_GROUP_SPREAD * rng.standard_normal(len(size)))
-    return Groups(size, project, normal_quantile(rank), np.minimum(noise, 1.0), rng.standard_normal(len(size)))
+def _groups(
+    rng: np.random.Generator, size: Ints, project: Ints, gang: Floats, gpus: Floats, of_project: Floats, work: float
+) -> Groups:
+    """Return the groups; their jobs run alike, and as long as it takes to make `work` GPU-seconds in all.
+
+    How long is spread among groups of about as many GPUs per job, by the GPUs demanded, so that neither the load nor the
+    run times of instances hang on how long the few largest happen to run; then among all groups, by their jobs.
+    """
+    alike = _tied(rng, of_project[project], facts.ALIKE_IN_PROJECT)
+    gang, gpus = gang[project], gpus[project]
+    noise = normal_quantile(spread_within(alike, size * (1.0 + gpus), np.searchsorted(facts.GPU_CLASSES, gpus)))
+    of_group = normal_quantile(spread(_durations(gang, noise), size.astype(np.float64)))
+    within = np.minimum(facts.WITHIN_GROUP * np.exp(facts.WITHIN_GROUP_SPREAD * rng.standard_normal(len(size))), 1.0)
+    failing = rng.standard_normal(len(size))
+    rank = np.repeat(np.sqrt(1.0 - within**2) * of_group, size)
+    rank += np.repeat(within, size) * rng.standard_normal(len(rank))
+    runtime = runtimes_for_work(facts.JOB_RUNTIME, rank, np.repeat(gpus, size), work).astype(np.int64)
+    return Groups(size, project, runtime, gpus * np.add.reduceat(runtime, np.cumsum(size) - size), failing)
 
 
 def _roles(kind: Ints) -> tuple[Ints, Ints, Ints]:
@@ -157,18 +177,29 @@ def _models(
 ) -> Ints:
     """Return the GPU model each project runs on; those that run longer or take whole GPUs are on dearer ones.
 
-    A few projects make most of the GPU work. Operators steer those to where there is room, so they are spread by work
-    over the models' capacities; the many small ones follow the habits of their kind.
+    A few projects make most of the GPU work. Operators steer those to where there is room: the largest to the model
+    that has most, the other heavy ones spread by work over what is left of each. The many small ones follow the habits
+    of their kind.
     """
     model = np.zeros(len(kind), dtype=np.int64)
     score = _tied(rng, duration, 0.25) + 0.3 * (percent >= 100.0)
+    fits = percent[:, None] <= 100.0 * np.array(facts.MODEL_GPUS_PER_NODE)
     heavy = work > facts.HEAVY_WORK * work.sum()
     for k, entry in enumerate(facts.KINDS):
         rows = np.flatnonzero((kind == k) & ~heavy)
         model[rows] = pick(np.cumsum(entry.models), spread(score[rows], weight[rows]))
-    rows = np.flatnonzero(heavy)
-    model[rows] = pick(np.cumsum(facts.HEAVY_MODELS), spread(score[rows], work[rows]))
-    return np.where(percent > 100.0 * np.array(facts.MODEL_GPUS_PER_NODE)[model], _ROOMY_MODEL, model)
+    model = np.where(fits[np.arange(len(model)), model], model, _ROOMY_MODEL)
+    used = np.bincount(model, weights=np.where(heavy, 0.0, work), minlength=len(facts.MODELS))
+    room = np.array(facts.MODEL_GPUS) / sum(facts.MODEL_GPUS) * work.sum() - used
+    by_work = np.flatnonzero(heavy)[np.argsort(-work[heavy])]
+    placed_first = (work[by_work] > facts.HUGE_WORK * work.sum()) | ~fits[by_work].all(axis=1)
+    for row in by_work[placed_first]:
+        model[row] = int(np.where(fits[row], room, -np.inf).argmax())
+        room[model[row]] -= work[row]
+    rows = by_work[~placed_first]
+    left = np.cumsum(np.maximum(room, 0.0))
+    model[rows] = pick(left / left[-1], spread(score[rows], work[rows])) if left[-1] > 0 else _ROOMY_MODEL
+    return model
 
 
 def _requests(rng: np.random.Generator, percent: Floats, jobs: Floats) -> tuple[Floats, Floats]:
@@ -185,7 +216,13 @@ def _requests(rng: np.random.Generator, percent: Floats, jobs: Floats) -> tuple[
 
 
 def _projects(
-    rng: np.random.Generator, model: Ints, percent: Floats, duration: Floats, weight: Floats, instances: Floats
+    rng: np.random.Generator,
+    model: Ints,
+    modest: NDArray[np.bool_],
+    percent: Floats,
+    duration: Floats,
+    weight: Floats,
+    instances: Floats,
 ) -> Projects:
     """Return the projects: who runs them, what they are tagged as, and how picky they are."""
     rows = len(model)
@@ -198,7 +235,7 @@ def _projects(
     workload[tagged] = pick(tag_shares / tag_shares[-1], spread(rng.standard_normal(len(tagged)), instances[tagged]))
     return Projects(
         model=model,
-        insists=rng.random(rows) < np.array(facts.SPEC_SHARE)[model],
+        insists=modest & (rng.random(rows) < np.array(facts.SPEC_SHARE)[model]),
         scarcity=normal_quantile(spread(scarce, weight)),
         user=pick(lognormal_shares(facts.USERS, facts.USER_SPREAD), spread(owned, instances)),
         workload=workload,

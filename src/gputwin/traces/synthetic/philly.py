@@ -17,15 +17,27 @@ from gputwin.traces.reader import Clock
 from gputwin.traces.schema import STATUS, TASKS, Status, conform
 from gputwin.traces.synthetic.arrivals import Rhythm, Sittings, Window, arrivals
 from gputwin.traces.synthetic.columns import as_rows
-from gputwin.traces.synthetic.distributions import KNOTS, Floats, Ints, Quantiles, Shares, normal_quantile, pick, spread
-from gputwin.traces.synthetic.fleet import NodeType, node_count, node_table, numbered
+from gputwin.traces.synthetic.distributions import (
+    KNOTS,
+    Floats,
+    Ints,
+    Quantiles,
+    Shares,
+    normal_quantile,
+    pick,
+    spread,
+    spread_within,
+)
+from gputwin.traces.synthetic.fleet import NodeType, gpu_total, node_count, node_table, numbered
+from gputwin.traces.synthetic.offered import runtimes_for_work
 from gputwin.traces.synthetic.population import Recurrence, lognormal_shares
-from gputwin.traces.synthetic.recipe import RECIPES, Published, Recipe, Reference, utc_offset
+from gputwin.traces.synthetic.recipe import RECIPES, Load, Published, Recipe, Reference, utc_offset
 
 ZONE = "EST"
 JOBS_PER_SECOND = 82_247 / (109 * DAY)
 _START = 4 * DAY + 5 * 3600  # a Monday, 00:00 in the zone
 _GPUS_PER_NODE = 8
+LOAD = 0.15  # work that arrives per GPU and second: what the 82,247 jobs show, on the machines of the list
 
 FLEET = (NodeType(321, None, None, 2, gpu_memory_gib=12), NodeType(231, None, None, 8, gpu_memory_gib=24))
 
@@ -35,6 +47,9 @@ RUNTIME = Quantiles(KNOTS, (1, 17, 25, 48, 61, 75, 115, 209, 599, 1_144, 1_821, 
 # Median and mean are Acme's (189 s, 3,761 s): log-normal in the body, a little heavier in the tail.
 WAIT = Quantiles((0, 0.1, 0.5, 0.9, 0.99, 0.999, 1), (0, 8, 189, 4_800, 64_000, 430_000, 1_200_000))
 GPUS = Shares(((1, 76_627), (2, 1_818), (4, 1_870), (8, 1_643), (16, 206), (32, 74), (64, 6), (128, 3)))
+# Where the logarithm of run times lies by GPUs, on the normal scale of all jobs: centre and spread.
+_DURATION_BY_GPUS = {1: (0.0, 1.0), 2: (-0.5, 2.0), 4: (1.2, 1.4), 8: (1.4, 1.4), 16: (1.6, 1.2), 32: (1.2, 0.8),
+                     64: (0.2, 0.8), 128: (0.2, 0.8)}
 TENANTS = (41_226, 16_091, 9_953, 7_423, 1_934, 1_511, 1_435, 1_137, 723, 422, 374)
 _HOURS = (4367, 3374, 3835, 3780, 2400, 3950, 5732, 7159, 3802, 3447, 3510, 2979, 2567, 2415, 2185, 2224, 3021, 2289,
           2744, 2496, 3483, 3142, 3885, 3461)
@@ -55,16 +70,16 @@ def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
     sizes = _GROUPS.sizes(rng, jobs)
     weight = sizes.astype(np.float64)
     gpus = GPUS.at(spread(rng.standard_normal(len(sizes)), weight)).astype(np.int64)
-    # Jobs on several GPUs run longer, and less predictably so.
-    several = gpus > 1
-    score = 0.5 * several + (1.0 + 0.4 * several) * rng.standard_normal(len(sizes))
-    duration = normal_quantile(spread(score, weight))
+    duration = _durations(rng, gpus, weight)
     tenant, user = _who(spread(0.4 * duration + rng.standard_normal(len(sizes)), weight))
     window = Window(_START, jobs / JOBS_PER_SECOND, utc_offset(ZONE))
     rhythm = Rhythm(tuple(map(float, _HOURS)), tuple(map(float, _WEEKDAYS)), gusts=0.5)
-    submit, group = arrivals(rng, sizes, _SITTINGS, rhythm, window)
-
-    runtime = np.maximum(RUNTIME.at(_ALIKE * duration[group] + np.sqrt(1 - _ALIKE**2) * rng.standard_normal(jobs)), 1.0)
+    rank = _ALIKE * np.repeat(duration, sizes) + np.sqrt(1 - _ALIKE**2) * rng.standard_normal(jobs)
+    each = np.repeat(gpus, sizes).astype(np.float64)
+    runtime = runtimes_for_work(RUNTIME, rank, each, LOAD * gpu_total(FLEET) * window.span)
+    work = np.add.reduceat(each * runtime, np.cumsum(sizes) - sizes)
+    submit, order = arrivals(rng, sizes, work, _SITTINGS, rhythm, window)
+    group, runtime = np.repeat(np.arange(len(sizes)), sizes)[order], runtime[order]
     start = submit + WAIT.at(rng.standard_normal(jobs))
     status = pick(np.cumsum(_STATUS_SHARES), rng.random(jobs))
     retries = np.where(status == 2, rng.poisson(_RETRIES, size=jobs), 0)
@@ -93,6 +108,13 @@ def make(jobs: int, seed: int) -> dict[str, pl.DataFrame]:
     }
 
 
+def _durations(rng: np.random.Generator, gpus: Ints, weight: Floats) -> Floats:
+    """Return how long the jobs of each group run, on the normal scale: jobs on 4 to 16 GPUs about ten times as long."""
+    shift, spread_by = np.array([_DURATION_BY_GPUS[int(g)] for g in gpus]).reshape(-1, 2).T
+    noise = normal_quantile(spread_within(rng.standard_normal(len(gpus)), weight, gpus))
+    return normal_quantile(spread(shift + spread_by * noise, weight))
+
+
 def _who(place: Floats) -> tuple[Ints, Ints]:
     """Return virtual cluster and user of each group; users belong to one virtual cluster."""
     cumulative = np.cumsum(TENANTS) / np.sum(TENANTS)
@@ -108,8 +130,9 @@ RECIPE = RECIPES.add(
     Recipe(
         name="philly",
         title="Microsoft Philly 2017: training on whole GPUs, in virtual clusters",
-        jobs_per_second=JOBS_PER_SECOND,
+        span=lambda jobs: jobs / JOBS_PER_SECOND,
         make=make,
+        load=Load(0.05, 0.28, f"{_JOBS}: 0.005 to 0.285 by week", LOAD),
         clock=Clock.WEEKDAY,
         zone=ZONE,
         references=(

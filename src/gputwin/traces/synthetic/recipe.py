@@ -33,17 +33,33 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Load:
+    """The load that the trace offers its cluster, as a share of all GPUs: what any whole week lies between, and why.
+
+    `work` is what arrives per GPU and second, where run times are fitted to it.
+    """
+
+    lowest_week: float
+    highest_week: float
+    source: str
+    work: float | None = None
+
+
+@dataclass(frozen=True)
 class Recipe:
     """One synthetic trace: `make(jobs, seed)` returns its `tasks` and `nodes` in canonical columns.
 
-    Every second of `jobs` at `jobs_per_second` is as busy as the original: a smaller trace is a shorter one.
+    `span(jobs)` is the time in s over which that many jobs arrive. Where it grows with the jobs, the cluster is that of
+    the original and a smaller trace is a shorter one; where it does not, the cluster grows with the jobs. Either way a
+    GPU is offered the same work per second.
     """
 
     name: str
     title: str
-    jobs_per_second: float
+    span: Callable[[int], float]
     make: Callable[[int, int], dict[str, pl.DataFrame]]
     references: tuple[Reference, ...]
+    load: Load
     published: tuple[Published, ...] = ()
     clock: Clock = Clock.RELATIVE
     zone: str = "UTC"

@@ -1,0 +1,165 @@
+"""How far to leave the last value: as much of the way to another forecast as past errors prove to be worth it.
+
+With e the error of the last value and d the step from it to another forecast, the forecast `last value + s·d` has the least
+squared error at s = Σde / Σd² (Bates and Granger 1969; the regression is the encompassing test of Harvey, Leybourne and
+Newbold 1998). Of that share only the lower end of its confidence interval is used: thin evidence gives zero, which is
+the last value, and any share between 0 and twice the true one is better than the last value. A guard watches the
+forecasts so made and goes back to the last value as soon as they lose what it allows.
+
+Everything used for a row comes from rows whose targets were known at its origin.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gputwin.forecasting.metrics import loss_standard_error
+from gputwin.forecasting.series import Floats, Integers
+
+FEWEST = 15
+"""Forecasts that do not overlap, below which nothing is proven."""
+CONFIDENCE = 0.975
+"""Of the lower end of a share, one-sided."""
+REVIEW = 24
+"""Rows after which shares are estimated anew, at least."""
+_REVIEWS = 80
+_AS_GOOD = 0.9
+"""Share of the greatest gain from which on an earlier column is preferred."""
+_MOSTLY = 0.75
+"""Lower end from which on the best estimate of a share is used instead of it."""
+CREDIT = 4.0
+"""Squared errors of the last value, its mean so far, that may be lost before the guard goes back to it, at least."""
+CREDIT_SHARE = 0.01
+"""The same as a share of all its squared errors so far."""
+_RECENT = 100
+"""Latest errors of the last value whose mean counts, where it is below that of all."""
+_MOST = 1.0
+"""The same for one bin: a single burst says little."""
+
+
+class Standing(NamedTuple):
+    """Column of the forecast to go towards, −1 for none, and how much of the way."""
+
+    column: int
+    share: float
+
+
+LAST_VALUE = Standing(-1, 0.0)
+
+
+class Walk(NamedTuple):
+    """Per row: the forecast, and the column and share behind it; and what stands after the last row."""
+
+    forecast: Floats
+    column: Integers
+    share: Floats
+    now: Standing
+
+
+def proven(steps: Floats, errors: Floats, lead: int) -> Standing:
+    """Return what past rows prove: the column with the greatest gain at the lower end of its share, or nearly so.
+
+    `steps` are rows × columns, forecast less last value, NaN where there was none; `errors` are those of the last
+    value. Of columns that gain about as much per row the first is taken.
+    """
+    if len(errors) < FEWEST * lead:
+        return LAST_VALUE
+    made = np.isfinite(steps)
+    step = np.where(made, steps, 0.0)
+    size = (step**2).sum(axis=0)
+    usable = (made.sum(axis=0) >= FEWEST * lead) & (size > 1e-12 * float((errors**2).sum()))
+    if not usable.any():
+        return LAST_VALUE
+    columns = np.flatnonzero(usable)
+    step, size = step[:, columns], size[columns]
+    share = (step * errors[:, None]).sum(axis=0) / size
+    rest = step * (errors[:, None] - share * step)
+    # Levels that are held make errors alike for longer than the lead.
+    lags = max(2 * lead, math.isqrt(len(errors)))
+    spread = len(errors) * loss_standard_error(rest, lags + 1) / size
+    low = np.clip(share - _quantile(len(errors) / lead) * spread, 0.0, 1.0)
+    if not low.any():
+        return LAST_VALUE
+    gain = low**2 * size / made[:, columns].sum(axis=0)
+    best = int(np.argmax(gain >= _AS_GOOD * gain.max()))
+    # A share above half being proven, all the way is too; well above it, the best estimate is taken as it is.
+    return Standing(int(columns[best]), float(min(share[best], 1.0) if low[best] > _MOSTLY else low[best]))
+
+
+def _quantile(independent: float) -> float:
+    """Return Student's quantile for so many forecasts that do not overlap."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(max(independent - 1, 2.0), CONFIDENCE))
+
+
+class Guard:
+    """Whether the proposed forecasts are to be trusted: they must earn credit first, and are left when it is spent.
+
+    Credit is what they gained on the last value, in its mean squared errors, never below zero nor above a limit: a
+    cumulative-sum test (Page 1954). It goes on being counted while the last value is used, so that trust can return.
+    """
+
+    def __init__(self) -> None:
+        self.base = 0.0
+        self.most = CREDIT
+        self.credit = 0.0
+        self.trusts = False
+
+    def see(self, last_loss: float, proposed_loss: float) -> None:
+        """Take in the squared errors of the last value and of the proposed forecast at one bin; NaN is not known."""
+        gain = last_loss - proposed_loss
+        if gain == 0 or gain != gain:
+            return
+        counted = gain / self.base if self.base > 0 else gain * np.inf
+        self.credit = min(max(self.credit + min(max(counted, -_MOST), _MOST), 0.0), self.most)
+        if self.credit <= 0:
+            self.trusts = False
+        elif self.credit >= CREDIT / 2:
+            self.trusts = True
+
+
+def walk(table: Floats, actual: Floats, last: Floats, lead: int) -> Walk:
+    """Return the forecasts of consecutive origins, each from what was known at it.
+
+    `table` is rows × columns of forecasts, `last` the last value at each row, `actual` NaN where not known.
+    """
+    rows = len(actual)
+    steps, errors = table - last[:, None], actual - last
+    proposed, made = last.copy(), last.copy()
+    column, share = np.full(rows, -1, dtype=np.int64), np.zeros(rows)
+    guard = Guard()
+    every = max(REVIEW, -(-rows // _REVIEWS))
+    for start in range(0, rows, every):
+        now, guard.base = _review(steps, errors, start, lead)
+        guard.most = max(CREDIT, CREDIT_SHARE * start)
+        stop = min(start + every, rows)
+        ahead = now.share * steps[start:stop, now.column]
+        proposed[start:stop] += np.where(np.isfinite(ahead), ahead, 0.0)
+        for row in range(start, stop):
+            _look(guard, actual, last, proposed, row - lead)
+            if guard.trusts:
+                made[row], column[row], share[row] = proposed[row], now.column, now.share
+    now, guard.base = _review(steps, errors, rows, lead)
+    _look(guard, actual, last, proposed, rows - lead)
+    return Walk(made, column, share, now if guard.trusts else LAST_VALUE)
+
+
+def _review(steps: Floats, errors: Floats, origin: int, lead: int) -> tuple[Standing, float]:
+    """Return what is proven at an origin, and the mean squared error of the last value, so far or lately."""
+    past = slice(0, max(origin - lead + 1, 0))
+    known = np.isfinite(errors[past])
+    if not known.any():
+        return LAST_VALUE, 0.0
+    losses = errors[past][known] ** 2
+    # One burst long ago must not make today's losses look small.
+    base = min(float(losses.mean()), float(losses[-_RECENT:].mean()))
+    return proven(steps[past][known], errors[past][known], lead), base
+
+
+def _look(guard: Guard, actual: Floats, last: Floats, proposed: Floats, row: int) -> None:
+    if row >= 0:
+        guard.see((actual[row] - last[row]) ** 2, (actual[row] - proposed[row]) ** 2)

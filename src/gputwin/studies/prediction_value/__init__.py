@@ -1,0 +1,1 @@
+"""The value of predicted durations to a scheduler."""

@@ -1,0 +1,44 @@
+"""What the runs say about predictions, in words: each sentence follows from the interval it quotes."""
+
+from __future__ import annotations
+
+from gputwin.core.units import format_duration
+from gputwin.studies.prediction_value.study import FIFO, NOISE, ORACLE, PredictionValue, RuleOutcome
+
+_NO_WAIT_SECONDS = 1.0
+
+
+def verdict(value: PredictionValue) -> str:
+    """Return whether knowing durations, and predicting them, shortens waits on this cluster."""
+    fifo, oracle = value.of(FIFO), value.of(ORACLE)
+    if max(o.mean_wait_seconds for o in value.outcomes) < _NO_WAIT_SECONDS:
+        return "Jobs hardly wait on this cluster, so no order of jobs can shorten their waits."
+    said = f"Knowing all durations, shortest-job-first {_effect(fifo, oracle)}."
+    tested = [o for o in value.outcomes if o.rule not in (FIFO, ORACLE) and not o.rule.startswith(NOISE)]
+    best = min(tested, key=lambda o: o.mean_wait_seconds, default=None)
+    if best is not None:
+        kept = f": {best.gain_kept:.0%} of what knowing them brings" if best.gain_kept is not None else ""
+        said += f" By {best.rule}, the best of {len(tested)} models here, it {_effect(fifo, best)}{kept}."
+    if value.load > 1:
+        said += (
+            f" The jobs offer {value.load:.2f} times what the cluster has: waits grow with the length of the trace, and so "
+            "do these differences."
+        )
+    return said
+
+
+def _effect(fifo: RuleOutcome, other: RuleOutcome) -> str:
+    change = f"from {format_duration(fifo.mean_wait_seconds)} to {format_duration(other.mean_wait_seconds)}"
+    low, high = other.difference_low_seconds, other.difference_high_seconds
+    if low is None or high is None:
+        return f"changes the mean wait {change}; the jobs are too few to tell that from chance"
+    interval = f"95 % interval of the difference {_signed(low)} to {_signed(high)}"
+    if other.is_shorter:
+        return f"shortens the mean wait {change} ({interval})"
+    if other.is_longer:
+        return f"lengthens the mean wait {change} ({interval})"
+    return f"changes the mean wait {change}, which may be chance ({interval})"
+
+
+def _signed(seconds: float) -> str:
+    return f"{'−' if seconds < 0 else '+'}{format_duration(abs(seconds))}"

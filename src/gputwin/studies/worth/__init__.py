@@ -1,1 +1,0 @@
-"""What knowing durations is worth to a scheduler."""
