@@ -71,6 +71,7 @@ def run(
     from gputwin.optimization.placement.solve import place
     from gputwin.report.placement_plan import write_placement_report
     from gputwin.report.subject import name_of
+    from gputwin.traces.describe import time_bounds
     from gputwin.traces.locate import open_trace
 
     with progress(quiet or json) as step:
@@ -84,9 +85,10 @@ def run(
             data = {"time_seconds": time, "cluster": nodes.name, "policies": rolled.summary().to_dicts()}
             emit(data, json, lambda: _render_rolled(rolled))
             return
+        bounds = time_bounds(opened)
         tasks = alive(opened, time)
-        if tasks.is_empty():
-            raise UserError(f"nothing is alive at {time:g} s; give another time with --at")
+        if tasks.is_empty() or (bounds is not None and time > bounds[1]):
+            raise UserError(f"nothing is known to be alive at {time:g} s; give another time with --at")
         growth = 1.0 if quantile is None else growth_quantile(opened, time, parse_duration(ahead), quantile)
         groups = groups_of(tasks, growth=growth)
         problem = problem_of(groups, nodes, objective=objective, is_supply_limited=limited, spread=spread)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 def run(
     study: Annotated[Path, typer.Argument(metavar="STUDY.yaml", help="What to tune; see docs/optimization.md.")],
     algorithm: Annotated[
-        str | None, typer.Option("--algorithm", help="thompson, ucb, halving, exp3 or random; the study's otherwise.")
+        str | None, typer.Option("--algorithm", help="ucb, thompson, halving, exp3 or random; the study's otherwise.")
     ] = None,
     budget: Annotated[
         int | None, typer.Option("--budget", help="Simulations to spend; a fifth of a full sweep otherwise.")
@@ -38,7 +39,7 @@ def run(
 
         gputwin tune study.yaml -o tuned
 
-        gputwin tune study.yaml --algorithm ucb --budget 80 --seed 1 --json
+        gputwin tune study.yaml --algorithm thompson --budget 80 --seed 1 --json
     """
     from dataclasses import replace
 
@@ -65,7 +66,7 @@ def run(
     emit(data, json, lambda: _render(result, output))
 
 
-def _bar(silent: bool):  # type: ignore[no-untyped-def]
+def _bar(silent: bool) -> Callable[[int, int], None]:
     """Return a function that shows how many simulations are done."""
 
     def show(done: int, total: int) -> None:

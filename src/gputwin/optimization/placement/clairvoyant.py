@@ -143,7 +143,7 @@ def _allowed(tasks: pl.DataFrame, nodes: pl.DataFrame) -> list[Any]:
     """Return per task the nodes its GPU models allow, as flags; None: all."""
     models = nodes["gpu_model"].fill_null("").to_numpy()
     known: dict[str, Any] = {}
-    result = []
+    result: list[Any] = []
     for text in tasks["gpu_models_allowed"]:
         if not text:
             result.append(None)

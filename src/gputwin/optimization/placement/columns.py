@@ -73,7 +73,7 @@ def generate(
 ) -> Generated:
     """Return the linear relaxation over all patterns, as far as it gets until `deadline` (process CPU seconds).
 
-    With `exact` off only greedy pricing is used: quick, without a bound.
+    With `exact` off only quick pricing is used (greedy, coarse tables): without a bound.
     """
     master = Master(problem)
     master.add(columns)
@@ -83,15 +83,19 @@ def generate(
     best = Proof(Fraction(0))
     rng = np.random.default_rng(seed)
     weights = _weightings(problem, rng)
-    by_table = exact and all(k.by_table for k in knapsacks)
-    if by_table:
+    by_table = all(k.by_table for k in knapsacks)
+    if by_table and exact:
         master.add_exchanges()
     relaxed = master.solve()
     rounds, complete = 0, False
     while rounds < _MOST_ROUNDS and process_time() < deadline:
         rounds += 1
         worth = [_worth(problem, t, relaxed.duals, scale) for t in range(len(problem.types))]
-        if by_table or not master.add(_greedy_columns(problem, worth, weights, scale)):
+        if by_table:
+            quick = _coarse_columns(problem, knapsacks, worth, scale)
+        else:
+            quick = _greedy_columns(problem, worth, weights, scale)
+        if not master.add(quick):
             if not exact:
                 break
             proof, priced = _price_all(problem, knapsacks, worth, relaxed.duals, scale, deadline)
@@ -101,12 +105,15 @@ def generate(
             for t, p in enumerate(priced):
                 above = problem.types[t].cost * scale + _supply_price(master, t, scale) + 2
                 if p.value > above:
-                    improving += [(t, pattern) for pattern in (p.pattern, *knapsacks[t].more(worth[t], p, above))]
+                    improving += [
+                        (t, pattern) for pattern in (p.pattern, *knapsacks[t].more(worth[t], p.pattern, above))
+                    ]
             reached = not relaxed.is_short and round_up(problem, best.bound) >= round_up(problem, relaxed.value - 1e-6)
-            if (reached and not master.exchanges) or not master.add(improving):
-                if not master.exchanges:
-                    complete = True
-                    break
+            is_end = reached or not master.add(improving)
+            if is_end and not master.exchanges:
+                complete = True
+                break
+            if is_end:
                 master.drop_exchanges()
         relaxed = master.solve()
     return Generated(
@@ -152,6 +159,16 @@ def _supply_price(master: Master, node_type: int, scale: int) -> float:
     """Return what the linear program pays, scaled, for one more node of a type that is short."""
     row = master.supplies.get(node_type)
     return 0.0 if row is None else max(-row.dual_value(), 0.0) * scale
+
+
+def _coarse_columns(problem: Problem, knapsacks: Sequence[Knapsack], worth: Sequence[Ints], scale: int) -> list[Column]:
+    """Return improving columns from coarse tables, of the node types whose exact table is dear."""
+    found: list[Column] = []
+    for t, knapsack in enumerate(knapsacks):
+        if knapsack.is_wide:
+            above = problem.types[t].cost * scale * (1 + 1e-4) + 2
+            found += [(t, pattern) for pattern in knapsack.more(worth[t], (), above)]
+    return found
 
 
 def _greedy_columns(problem: Problem, worth: Sequence[Ints], weights: Sequence[Floats], scale: int) -> list[Column]:
@@ -214,14 +231,18 @@ def residual(problem: Problem, chosen: Sequence[Column]) -> Problem:
     return replace(problem, groups=groups, types=types)
 
 
-def dive(problem: Problem, start: Generated, *, deadline: float, seed: int = 0) -> Packing | None:
-    """Return the best packing found by fixing columns of the linear program step by step, each time solved again.
+def dive(
+    problem: Problem, start: Generated, *, deadline: float, thorough: bool = False, seed: int = 0
+) -> tuple[Packing | None, tuple[Column, ...]]:
+    """Return the best packing found by fixing columns of the linear program step by step, and all columns met.
 
-    After each step what is left is also packed in one pass; None where no step led to a complete packing.
+    `thorough` prices by exact tables where the problem has them, however dear they are.
+    Each time the rest is solved again, and also packed in one pass; no packing where no step led to a complete one.
     """
     if problem.rack_limits:
-        return None
+        return None, start.columns
     chosen: list[Column] = []
+    met = dict.fromkeys(start.columns)
     best: Packing | None = None
     generated, left = start, problem
     while left.counts.sum() and process_time() < deadline:
@@ -235,9 +256,11 @@ def dive(problem: Problem, start: Generated, *, deadline: float, seed: int = 0) 
         if not left.counts.sum():
             break
         known = {c for c in (_trim(left, column) for column in generated.columns) if c[1]}
-        exact = len(left.resources) == 1
+        knapsacks = [Knapsack(left, t) for t in range(len(left.types))]
+        exact = all(k.by_table and (thorough or not k.is_wide) for k in knapsacks)
         generated = generate(left, sorted(known), deadline=deadline, exact=exact, seed=seed)
-    return _better(problem, best, _completed(problem, chosen, left))
+        met |= dict.fromkeys(generated.columns)
+    return _better(problem, best, _completed(problem, chosen, left)), tuple(met)
 
 
 def _fix(problem: Problem, generated: Generated) -> list[Column]:

@@ -11,11 +11,11 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.core.units import HOUR, MIB_PER_GIB, WHOLE_GPU_MILLI
-from gputwin.forecasting.demand import known_life
 from gputwin.optimization.placement.problem import InstanceGroup, NodeType, Problem
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.traces.dataset import Trace
 from gputwin.traces.describe import time_bounds
+from gputwin.traces.lifetimes import observed, with_lives
 from gputwin.traces.schema import DEFAULT_ROLE
 
 RESOURCES = ("gpu_milli", "cpu_milli", "memory_mib", "disk_mib", "rdma_percent")
@@ -48,13 +48,27 @@ DLRM_NODES = Cluster(
 """Assumed, since the trace publishes no nodes: the smallest common servers on which every instance of the trace fits."""
 
 
-def alive(trace: Trace, time: float) -> pl.DataFrame:
-    """Return the tasks alive at a time (s): arrived by then, not ended by then."""
+def lives(trace: Trace) -> pl.DataFrame:
+    """Return the tasks whose life is known with its `begin` and `end`, s; infinite where cut off by the record.
+
+    A task is there from its arrival to its end, waiting or running (`gputwin.traces.lifetimes`).
+    """
     if trace.tasks.is_empty():
         raise UserError("the trace has no tasks, so there is nothing to place")
-    known = trace.tasks.with_columns(*known_life()).filter(pl.col("is_running") | pl.col("end").is_not_null())
-    arrived = pl.col("begin").is_null() | (pl.col("begin") <= time)
-    return known.filter(arrived & (pl.col("end").is_null() | (pl.col("end") > time)))
+    known = with_lives(trace.tasks, observed(trace.tasks)).filter(~pl.col("is_unknown"))
+    begin = pl.when("was_running").then(-math.inf).otherwise("asked_from")
+    held = (
+        pl.when(pl.col("held_seconds").is_null())
+        .then("end_time")
+        .otherwise(pl.col("held_from") + pl.col("held_seconds"))
+    )
+    end = pl.when("is_alive").then(math.inf).otherwise(held).fill_null(math.inf)
+    return known.with_columns(begin.alias("begin"), end.alias("end")).filter(pl.col("begin").is_not_null())
+
+
+def alive(trace: Trace, time: float) -> pl.DataFrame:
+    """Return the tasks alive at a time (s): arrived by then, not ended by then."""
+    return lives(trace).filter((pl.col("begin") <= time) & (pl.col("end") > time))
 
 
 def busiest_hour(trace: Trace) -> float:
@@ -62,12 +76,11 @@ def busiest_hour(trace: Trace) -> float:
     bounds = time_bounds(trace)
     if bounds is None or not all(map(math.isfinite, bounds)):
         raise UserError("no task of the trace has a time, so no hour is the busiest; give one with --at")
-    known = trace.tasks.with_columns(*known_life()).filter(pl.col("is_running") | pl.col("end").is_not_null())
+    known = lives(trace)
     first, last = math.floor(bounds[0] / HOUR), math.floor(bounds[1] / HOUR)
     hours = np.arange(first, last + 1) * HOUR
     size = known["instances"].to_numpy()
-    begin = known["begin"].fill_null(-math.inf).to_numpy()
-    end = known["end"].fill_null(math.inf).to_numpy()
+    begin, end = known["begin"].to_numpy(), known["end"].to_numpy()
     came = np.argsort(begin, kind="stable")
     went = np.argsort(end, kind="stable")
     arrived = np.append(0, np.cumsum(size[came]))[np.searchsorted(begin[came], hours, side="right")]

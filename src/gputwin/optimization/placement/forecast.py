@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.core.units import HOUR
-from gputwin.forecasting.demand import known_life
+from gputwin.optimization.placement.demand import lives
 from gputwin.traces.dataset import Trace
 
 _LEAST_HOURS = 24
@@ -25,7 +24,7 @@ def growth_quantile(trace: Trace, at: float, ahead: float, quantile: float) -> d
         raise UserError(f"a quantile of {quantile:g} is none; give one between 0 and 1, as in 0.9")
     if not (math.isfinite(ahead) and ahead > 0):
         raise UserError(f"{ahead:g} s ahead is no time ahead; give a positive one")
-    known = trace.tasks.with_columns(*known_life()).filter(pl.col("is_running") | pl.col("end").is_not_null())
+    known = lives(trace)
     hours = np.arange(0.0, at - ahead + 1.0, HOUR)
     if len(hours) < _LEAST_HOURS:
         raise UserError(
@@ -33,8 +32,8 @@ def growth_quantile(trace: Trace, at: float, ahead: float, quantile: float) -> d
         )
     factors: dict[str, float] = {}
     for (application,), rows in known.group_by("application", maintain_order=True):
-        begin = np.sort(rows["begin"].fill_null(-math.inf).to_numpy())
-        end = np.sort(rows["end"].fill_null(math.inf).to_numpy())
+        begin = np.sort(rows["begin"].to_numpy())
+        end = np.sort(rows["end"].to_numpy())
 
         def alive(times: np.ndarray, begin: np.ndarray = begin, end: np.ndarray = end) -> np.ndarray:
             return np.searchsorted(begin, times, side="right") - np.searchsorted(end, times, side="right")

@@ -22,8 +22,8 @@ from gputwin.optimization.placement.rules import fits
 
 _MOST_CELLS = 30_000_000
 _MOST_PATTERNS = 20
-_WIDE = 20_000
-"""Capacity from which a table is dear, so that fewer patterns are made of one set of worths."""
+_WIDE = 4000
+"""Capacity above which a table is dear."""
 
 
 @dataclass(frozen=True)
@@ -101,23 +101,31 @@ class Knapsack:
             return _by_table(self.problem, self.node_type, worth, self.problem.most[self.node_type])
         return self._by_solver(worth, seconds)
 
-    def more(self, worth: Ints, first: Priced, above: float) -> list[Pattern]:
-        """Return further patterns worth more than `above`, each of instances that the patterns before left over."""
+    def more(self, worth: Ints, first: Pattern, above: float) -> list[Pattern]:
+        """Return further patterns worth more than `above`, each of instances that the patterns before left over.
+
+        Where the capacity is wide, sizes are rounded up to a coarser unit: not the best patterns, but soon found.
+        """
         found: list[Pattern] = []
         if not self.by_table:
             return found
-        left, pattern = self.problem.counts.copy(), first.pattern
-        capacity = int(self.problem.capacities[self.node_type, 0])
-        for _ in range(_MOST_PATTERNS if capacity < _WIDE else _MOST_PATTERNS // 3):
+        left, pattern = self.problem.counts.copy(), first
+        unit = -(-int(self.problem.capacities[self.node_type, 0]) // _WIDE)
+        for _ in range(_MOST_PATTERNS):
             for c, n in pattern:
                 left[c] -= n
             most = np.minimum(self.problem.most[self.node_type], np.maximum(left, 0))
-            priced = _by_table(self.problem, self.node_type, worth, most)
+            priced = _by_table(self.problem, self.node_type, worth, most, unit)
             if priced.value <= above:
                 break
             pattern = priced.pattern
             found.append(pattern)
         return found
+
+    @property
+    def is_wide(self) -> bool:
+        """Return whether a table of the capacity is so dear that coarse patterns are tried first."""
+        return self.by_table and int(self.problem.capacities[self.node_type, 0]) > _WIDE
 
     def _build(self) -> None:
         from ortools.sat.python import cp_model
@@ -236,11 +244,15 @@ def _units(most: Ints) -> list[tuple[int, int]]:
     return units
 
 
-def _by_table(problem: Problem, node_type: int, worth: Ints, most: Ints) -> Priced:
-    """Return the optimum of the bounded knapsack by dynamic programming over the capacity."""
-    capacity = int(problem.capacities[node_type, 0])
+def _by_table(problem: Problem, node_type: int, worth: Ints, most: Ints, unit: int = 1) -> Priced:
+    """Return the optimum of the bounded knapsack by dynamic programming over the capacity in so large units.
+
+    Sizes are rounded up, so that what is found always fits; it is the optimum for a unit of 1.
+    """
+    capacity = int(problem.capacities[node_type, 0]) // unit
     units = [(c, k) for c, k in _units(most) if worth[c] > 0]
-    sizes = np.array([int(problem.sizes[c, 0]) * k for c, k in units], np.int64)
+    single = -(-problem.sizes[:, 0] // unit)
+    sizes = np.array([int(single[c]) * k for c, k in units], np.int64)
     values = np.array([int(worth[c]) * k for c, k in units], np.int64)
     best, taken = fill_table(sizes, values, capacity)
     held: dict[int, int] = {}
@@ -249,7 +261,7 @@ def _by_table(problem: Problem, node_type: int, worth: Ints, most: Ints) -> Pric
         if taken[i, at]:
             c, k = units[i]
             held[c] = held.get(c, 0) + k
-            at -= int(problem.sizes[c, 0]) * k
+            at -= int(single[c]) * k
     value = int(best[capacity])
     return Priced(tuple(sorted(held.items())), value, value)
 

@@ -15,8 +15,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
-from gputwin.forecasting.demand import known_life
-from gputwin.optimization.placement.demand import groups_of, problem_of
+from gputwin.optimization.placement.demand import groups_of, lives, problem_of
 from gputwin.optimization.placement.heuristics import SCORES, Nodes, fill
 from gputwin.optimization.placement.problem import Problem
 from gputwin.optimization.placement.solve import place
@@ -61,8 +60,7 @@ def roll(
     """Return nodes over time under each online rule, with and without moves, and the bound of each step."""
     if not step > 0 or not math.isfinite(end) or (end - begin) / step > _MOST_STEPS:
         raise UserError(f"steps of {step:g} s from {begin:g} to {end:g} s are none or too many; choose wider ones")
-    known = trace.tasks.with_columns(*known_life()).filter(pl.col("is_running") | pl.col("end").is_not_null())
-    known = known.with_columns(pl.col("begin").fill_null(-math.inf), pl.col("end").fill_null(math.inf))
+    known = lives(trace)
     seen = known.filter((pl.col("begin") <= end) & (pl.col("end") > begin))
     whole = problem_of(groups_of(seen), cluster, is_supply_limited=False)
     number = {g.name: i for i, g in enumerate(whole.groups)}

@@ -147,16 +147,23 @@ def _by_columns(search: _Search, seed: int, progress: Callable[[str], None]) -> 
     if is_tight:
         # Few patterns can be part of a packing at the bound, so that listing them is quick.
         _by_enumeration(search, generated, progress)
+    columns = generated.columns
     if not search.is_done and not problem.rack_limits:
         progress("diving")
         began = process_time()
-        search.note("diving", began, dive(problem, generated, deadline=process_time() + search.left * 0.5, seed=seed))
+        packing, columns = dive(problem, generated, deadline=process_time() + search.left * 0.5, seed=seed)
+        search.note("diving", began, packing)
+    if not search.is_done and len(problem.resources) == 1 and not problem.rack_limits:
+        began = process_time()
+        deadline = process_time() + search.left * 0.5
+        packing, _ = dive(problem, generated, deadline=deadline, thorough=True, seed=seed)
+        search.note("diving, exact tables", began, packing)
     if not search.is_done and not is_tight:
         _by_enumeration(search, generated, progress)
     if not search.is_done and not search.is_impossible:
         progress("integer program over the columns")
         began = process_time()
-        whole = solve_whole(problem, generated.columns, seconds=min(search.left * 0.5, _INTEGER_SECONDS))
+        whole = solve_whole(problem, columns, seconds=min(search.left * 0.5, _INTEGER_SECONDS))
         search.note("integer program over columns", began, whole.packing)
 
 

@@ -62,7 +62,7 @@ class Study:
     windows: int = 10
     held_out: int = 6
     budget: int | None = None
-    algorithm: str = "thompson"
+    algorithm: str = "ucb"
 
     @property
     def pulls(self) -> int:
@@ -104,7 +104,7 @@ def read_study(path: Path) -> Study:
     for key, value in numbers.items():
         if not isinstance(value, int) or value < 1:
             raise InputError(f"'{value}' is no whole number above 0", file=path, field=key, remedy="give one")
-    algorithm = data.get("algorithm", "thompson")
+    algorithm = data.get("algorithm", "ucb")
     if algorithm not in ALGORITHMS:
         remedy = f"known: {', '.join(ALGORITHMS)}"
         raise InputError(f"unknown algorithm '{algorithm}'", file=path, field="algorithm", remedy=remedy)

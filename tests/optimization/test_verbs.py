@@ -1,0 +1,118 @@
+"""place, fit, mig and tune as their users call them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import yaml
+
+from gputwin.cli.main import main
+from tests.optimization.tuning.test_bandits import STUDY
+
+
+def call(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+    assert main([*arguments, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    return err
+
+
+CLUSTER = """
+groups:
+  - {name: HN, count: 400, gpus: 8, cpu_milli: 128000, memory_mib: 1048576, disk_mib: 4194304, rdma_percent: 200}
+  - {name: CN, count: 900, cpu_milli: 192000, memory_mib: 1048576, disk_mib: 2097152, rdma_percent: 100}
+"""
+
+
+def test_place_a_made_trace_on_given_nodes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    nodes = tmp_path / "nodes.yaml"
+    nodes.write_text(CLUSTER)
+    folder = tmp_path / "placement"
+    trace = "synthetic:dlrm2025?jobs=400&seed=3"
+    found = call(capsys, "place", trace, "--cluster", str(nodes), "--seconds", "4", "-o", str(folder))
+    assert found["lower_bound"] <= found["objective"] == found["nodes"]
+    assert found["gap"] <= 0.02
+    assert found["missing"] == {}
+    page = (folder / "placement.html").read_text()
+    assert "Nodes, filled by resource" in page
+    assert "Methods against the bound" in page
+    patterns = pl.read_parquet(folder / "patterns.parquet")
+    assert (patterns["nodes"] * patterns["instances"]).sum() == found["instances"]
+    assert main(["place", trace, "--cluster", str(nodes), "--method", "heuristics"]) == 0
+    assert "instances fit on" in capsys.readouterr().out
+
+
+def test_place_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    trace = "synthetic:dlrm2025?jobs=200"
+    assert "unknown objective" in complaint(
+        capsys, "place", trace, "--cluster", "homogeneous:5x8", "--objective", "joy"
+    )
+    assert "unknown method" in complaint(capsys, "place", trace, "--cluster", "homogeneous:5x8", "--method", "joy")
+    assert "give another time" in complaint(capsys, "place", trace, "--cluster", "homogeneous:5x8", "--at", "9000d")
+    short = call(capsys, "place", trace, "--cluster", "homogeneous:1x1", "--limited")
+    assert short["objective"] is None
+    assert "add" in " ".join(short["infeasible"])
+
+
+def test_fit_answers_now_and_after_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    simulate = ("simulate", "synthetic:pai2020?jobs=600&seed=2", "--cluster", "homogeneous:6x4", "--backfill", "greedy")
+    call(capsys, *simulate, "-o", str(run))
+    small = call(capsys, "fit", str(run), "--gang", "1", "--gpus", "0")
+    assert small["is_possible"]
+    large = call(capsys, "fit", str(run), "--gang", "6", "--gpus", "4")
+    assert large["fits_now"] < 6
+    assert large["is_possible"] is False
+    assert large["reason"]
+    assert main(["fit", str(run), "--gang", "2", "--gpus", "1"]) == 0
+    assert "fit with no move" in capsys.readouterr().out
+    assert "not a saved run" in complaint(capsys, "fit", str(tmp_path))
+    assert "--at soon" in complaint(capsys, "fit", str(run), "--at", "soon")
+
+
+def test_mig_cuts_recuts_and_writes_a_file_it_can_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = tmp_path / "mig"
+    found = call(capsys, "mig", "--gpus", "4", "--demand", "3g.20gb=4", "--demand", "1g.5gb=6", "-o", str(folder))
+    assert found["served"] == {"3g.20gb": 4, "1g.5gb": 6}
+    assert found["is_optimal"]
+    parted = folder / "mig-parted.yaml"
+    assert yaml.safe_load(parted.read_text())["mig-configs"]
+    assert "Demand and what is served" in (folder / "mig.html").read_text()
+    rules = yaml.safe_load(parted.read_text())["mig-configs"]["gputwin"]
+    one = next(rule["devices"][0] for rule in rules if "3g.20gb" in rule["mig-devices"])
+    again = ("mig", "--gpus", "4", "--current", f"{parted}:gputwin", "--busy", f"{one}:3g.20gb")
+    recut = call(capsys, *again, "--demand", "7g.40gb=4")
+    assert recut["served"] == {"7g.40gb": 3}
+    assert main([*again, "--demand", "7g.40gb=1"]) == 0
+    assert "instances created" in capsys.readouterr().out.replace("\n", " ")
+    assert "write it like" in complaint(capsys, "mig", "--demand", "many")
+    assert "no MIG profile" in complaint(capsys, "mig", "--demand", "9g.1gb=1")
+    assert "no one MIG GPU" in complaint(capsys, "mig", "--gpu", "TPU", "--demand", "1g.5gb=1")
+
+
+def test_tune_reports_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    study = tmp_path / "study.yaml"
+    study.write_text(STUDY)
+    folder = tmp_path / "tuned"
+    first = call(capsys, "tune", str(study), "-o", str(folder), "--budget", "10")
+    assert first["simulations"] <= 10 + 4
+    assert first["ab_test"]["verdict"] in ("adopt", "reject", "undecided")
+    stored = (folder / "simulations.jsonl").read_text()
+    page = (folder / "tuning.html").read_text()
+    assert "Regret" in page
+    assert "Pareto front" in page
+    assert call(capsys, "tune", str(study), "-o", str(folder), "--budget", "10") == first
+    assert (folder / "simulations.jsonl").read_text() == stored
+    assert main(["tune", str(study), "--budget", "8", "--quiet"]) == 0
+    assert "chosen:" in capsys.readouterr().out
+    assert "check the path" in complaint(capsys, "tune", str(tmp_path / "none.yaml"))
