@@ -84,8 +84,7 @@ def placements_of(run: Run) -> pl.DataFrame:
 def with_lives(jobs: pl.DataFrame, run: Run) -> pl.DataFrame:
     """Return the jobs with first start, waits in all, stops and the parts of their completion time.
 
-    duration + waits + slowdowns + lost + overhead = completion time of every finished job, exactly: what rounding leaves
-    is put on the largest part.
+    duration + waits + slowdowns + lost + overhead = completion time of every finished job, but for rounding.
     """
     lives = run.world.lives.records
     started = ~np.isnan(lives["first_start"])
