@@ -91,7 +91,7 @@ def _lacks(world: World, g: int) -> bool:
     index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
     request, end, mask = world.requests[r], index.log_end[LOG_END], index.log.size - 1
     if request.counted_at >= 0 and index.log_end[FREED] > request.counted_at:
-        if end - request.counted_at > _FEW:
+        if end - request.counted_at > min(_FEW, index.log.size):
             request.counted_at = -1
         else:
             for k in range(request.counted_at, end):
