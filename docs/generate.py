@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS
+from gputwin.simulation.policy import KINDS
 from gputwin.traces import schema
 from gputwin.traces.catalog import CATALOG
 from gputwin.traces.quality import RULES
@@ -48,13 +48,15 @@ def policies_page() -> str:
         "",
         f"Generated from the registries {_BY_HAND} Write your own: [own-policy.md](own-policy.md).",
     ]
-    for title, registry in (
-        ("Who goes next (`--order`)", ORDERINGS),
-        ("Who may overtake (`--backfill`)", BACKFILLS),
-        ("Where it goes (`--placement`)", PLACEMENTS),
+    for title, kind in (
+        ("Who goes next (`--order`)", "order"),
+        ("Who may overtake (`--backfill`)", "backfill"),
+        ("Where it goes (`--placement`)", "placement"),
+        ("Who must yield (`--preempt`)", "preemption"),
+        ("How fast it runs (`speed.policy` of a scenario)", "speed"),
     ):
         lines += ["", f"## {title}", "", "| name | rule | parameters | source |", "|---|---|---|---|"]
-        for p in registry:  # type: ignore[attr-defined]
+        for p in KINDS[kind]:
             parameters = ", ".join(f"`{k}={v:g}`" for k, v in p.parameters.items())
             lines.append(f"| `{p.name}` | {p.rule} | {parameters} | {p.source} |")
     return "\n".join(lines) + "\n"

@@ -11,6 +11,8 @@ from docs.generate import HERE, PAGES
 
 from gputwin.cli.main import main
 from gputwin.simulation.cluster import open_cluster
+from gputwin.simulation.run import check_rules
+from gputwin.simulation.scenario import Scenario, read_scenario
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -61,3 +63,13 @@ def test_the_policy_in_the_docs_runs_by_name_from_the_command_line(tmp_path, cap
 def test_a_misspelt_policy_is_one_line_with_a_suggestion(capsys):
     assert main(["simulate", "synthetic:pai2020?jobs=50", "--cluster", "pai2020", "--placement", "best-fti"]) == 2
     assert "did you mean 'best-fit'" in capsys.readouterr().err
+
+
+def test_the_scenario_in_the_docs_is_one(tmp_path):
+    (block,) = code_blocks("scenario.md", "yaml")
+    path = tmp_path / "scenario.yaml"
+    path.write_text(block, encoding="utf-8")
+    scenario = read_scenario(path)
+    check_rules(scenario.scheduler, scenario.changes)
+    table = (REPOSITORY / "docs" / "scenario.md").read_text(encoding="utf-8")
+    assert all(f"`{name}`" in table for name in Scenario.model_fields)

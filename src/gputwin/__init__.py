@@ -14,6 +14,7 @@ _PUBLIC = {
     "GputwinError": "gputwin.core.errors",
     "InputError": "gputwin.core.errors",
     "NodeGroup": "gputwin.simulation.cluster",
+    "Scenario": "gputwin.simulation.scenario",
     "SimulationResult": "gputwin.simulation.result",
     "Trace": "gputwin.traces.dataset",
     "UserError": "gputwin.core.errors",
@@ -28,7 +29,7 @@ _PUBLIC = {
     "open_trace": "gputwin.traces.locate",
     "plan": "gputwin.optimization.capacity.plan",
     "profile": "gputwin.profiling.profile",
-    "simulate": "gputwin.simulation.scenario",
+    "simulate": "gputwin.simulation.simulate",
     "write_report": "gputwin.report",
 }
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "GputwinError",
     "InputError",
     "NodeGroup",
+    "Scenario",
     "SimulationResult",
     "Trace",
     "UserError",
@@ -68,7 +70,7 @@ if TYPE_CHECKING:
     from gputwin.simulation.explain import explain
     from gputwin.simulation.load import check_load
     from gputwin.simulation.result import SimulationResult
-    from gputwin.simulation.scenario import simulate
+    from gputwin.simulation.simulate import simulate
     from gputwin.traces.dataset import Trace
     from gputwin.traces.describe import describe
     from gputwin.traces.ingest import ingest

@@ -20,7 +20,7 @@ from gputwin.optimization.capacity.scale import mix_of, with_counts
 from gputwin.optimization.capacity.target import parse_target
 from gputwin.queueing.erlang import servers_for_wait
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
-from gputwin.simulation.simulate import Scheduler
+from gputwin.simulation.run import Scheduler
 from gputwin.traces.dataset import Trace, TraceMeta
 
 GREEDY = Scheduler(backfill="greedy")

@@ -18,7 +18,7 @@ from gputwin.optimization.capacity.scale import mix_of
 from gputwin.optimization.capacity.target import parse_target
 from gputwin.queueing.erlang import servers_for_wait
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
-from gputwin.simulation.simulate import Scheduler
+from gputwin.simulation.run import Scheduler
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace, TraceMeta
 from tests.optimization.test_capacity import queue, trace_of

@@ -10,7 +10,7 @@ from gputwin.optimization.capacity.evaluate import evaluate, setting_of
 from gputwin.optimization.capacity.plan import _load
 from gputwin.optimization.capacity.target import parse_target
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.simulate import Scheduler
+from gputwin.simulation.run import Scheduler
 from gputwin.traces.dataset import Trace, TraceMeta
 
 STANDING = [{"job_id": f"old-{i}", "was_running": True, "is_running": True} for i in range(4)]

@@ -13,7 +13,7 @@ import polars as pl
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.engine.attribution import CAUSE_NAMES
 from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Records
-from gputwin.simulation.simulate import Run, Scheduler, cluster_models, run
+from gputwin.simulation.run import Run, Scheduler, cluster_models, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 from gputwin.traces.dataset import Trace, TraceMeta
@@ -125,7 +125,7 @@ class Case:
         return _asks(self.jobs)
 
     @cached_property
-    def _engine_input(self) -> tuple[Workload, Cluster, Records]:
+    def engine_input(self) -> tuple[Workload, Cluster, Records]:
         cluster = cluster_of(self.nodes)
         workload = workload_of_jobs(self.jobs, cluster_models(cluster))
         return workload, cluster, typical_jobs(workload)
@@ -139,7 +139,7 @@ class Case:
         attribute: bool = True,
         **order_parameters: float,
     ) -> Run:
-        workload, cluster, typical = self._engine_input
+        workload, cluster, typical = self.engine_input
         rules = Scheduler(order, backfill, placement, order_parameters)
         return run(workload, cluster, rules, typical=typical, attribute=attribute)
 
@@ -159,7 +159,7 @@ def outcomes_of(done: Run, asks: Sequence[Ask]) -> list[Outcome]:
         if not np.isnan(record["start"]):
             first = record["first_slot"]
             taken = slots[first : first + queue.shapes["instances"][record["shape"]]]
-            outcome.spots = tuple(Spot(int(s["node"]), _bits(int(s["devices"])), asks[s["request"]]) for s in taken)
+            outcome.spots = tuple(Spot(int(s["node"]), bits(int(s["devices"])), asks[s["request"]]) for s in taken)
             outcome.waited.update({c: float(x) for c, x in zip(CAUSE_NAMES, shares[j], strict=True) if x})
         outcomes.append(outcome)
     return outcomes
@@ -194,7 +194,7 @@ def read_back(workload: Workload) -> tuple[list[Ask], list[Job]]:
     return asks, jobs
 
 
-def _bits(devices: int) -> tuple[int, ...]:
+def bits(devices: int) -> tuple[int, ...]:
     return tuple(d for d in range(devices.bit_length()) if devices >> d & 1)
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
-from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, Backfill, ordering, placement
-from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, PREEMPTIONS, Backfill, ordering, placement
+from gputwin.simulation.run import Scheduler, cluster_models, run
 from tests.oracles.cases import cluster_of, workload_of_jobs
 from tests.oracles.reference import Node
 from tests.simulation.by_hand import gpus, job
@@ -78,10 +78,9 @@ def test_no_limit_of_the_wait_is_a_limit() -> None:
     run(workload, cluster, Scheduler("priority", order_parameters={"max_wait": math.inf}))
 
 
-@pytest.mark.parametrize("name", ["las", "srtf"])
-def test_orders_that_need_preemption_are_not_offered(name: str) -> None:
-    with pytest.raises(UserError, match="unknown order"):
-        ORDERINGS.get(name)
+@pytest.mark.parametrize("name", ["las", "round-robin", "srtf"])
+def test_orders_that_need_preemption_bring_it_along(name: str) -> None:
+    assert ORDERINGS.get(name).preemption in PREEMPTIONS.names()
 
 
 def test_a_backfill_rule_from_a_file_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]

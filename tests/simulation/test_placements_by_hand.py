@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.run import Scheduler, cluster_models, run
 from tests.oracles.cases import Case, cluster_of, workload_of_jobs
 from tests.oracles.reference import Ask, Job, Node
 from tests.simulation.by_hand import gpus, job, nodes, places

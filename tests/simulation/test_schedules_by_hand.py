@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.run import Scheduler, cluster_models, run
 from tests.oracles.cases import Case, cluster_of, outcomes_of, workload_of_jobs
 from tests.oracles.reference import Ask, Node
 from tests.simulation.by_hand import gang, gpus, job, nodes, places, starts

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gputwin.simulation.scenario import simulate
+from gputwin.simulation.simulate import simulate
 from gputwin.simulation.use import unused, unused_over_time, use_of
 from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.locate import open_trace

@@ -10,7 +10,7 @@ import pytest
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.simulate import Scheduler, run
+from gputwin.simulation.run import Scheduler, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.measure import most_waiting
@@ -124,3 +124,14 @@ def test_bench_prints_one_json_object_with_the_figures_of_each_benchmark(tmp_pat
 def test_an_unknown_benchmark_is_a_mistake_that_names_the_known_ones():
     with pytest.raises(UserError, match="unknown benchmark 'fast'; known: fifo first-fit; fifo best-fit"):
         run_suite(only=["fast"])
+
+
+def test_a_whole_command_is_measured_from_the_trace_to_the_saved_run(tmp_path):
+    name = "simulate greedy best-fit, half the cluster"
+    done = gputwin(["bench", "--only", name, "--jobs", "300", "--json"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    (command,) = json.loads(done.stdout)["commands"]
+    assert command["name"] == name
+    assert 250 < command["jobs"] <= 300
+    assert command["jobs_per_cpu_second"] == pytest.approx(command["jobs"] / command["cpu_seconds"])
+    assert command["peak_bytes"] > 1 << 26

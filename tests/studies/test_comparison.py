@@ -11,7 +11,7 @@ from scipy.stats import t
 
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
-from gputwin.simulation.scenario import simulate
+from gputwin.simulation.simulate import simulate
 from gputwin.studies.comparison import Scenario, ScenarioRun, compare, label_runs, run_scenarios
 from gputwin.studies.comparison.verdict import recommendation
 from gputwin.traces.locate import open_trace

@@ -12,7 +12,7 @@ import pytest
 from gputwin.core.errors import UserError
 from gputwin.profiling.jobs import History
 from gputwin.simulation.load import check_load
-from gputwin.simulation.scenario import simulate
+from gputwin.simulation.simulate import simulate
 from gputwin.studies.prediction_value.crowd import crowd_of
 from gputwin.studies.prediction_value.study import (
     FIFO,

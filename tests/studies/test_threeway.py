@@ -11,7 +11,7 @@ import pytest
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 from gputwin.simulation.cluster import open_cluster
-from gputwin.simulation.scenario import simulate
+from gputwin.simulation.simulate import simulate
 from gputwin.studies.validation.threeway import ThreeWay, compare
 from gputwin.traces.dataset import Trace, TraceMeta
 

@@ -14,7 +14,7 @@ def run(
         int | None, typer.Option("--jobs", min=1, help="Jobs of each benchmark; its own number when not given.")
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this benchmark; repeatable.")] = None,
-    large: Annotated[bool, typer.Option("--large", help="Also the one of ten million jobs.")] = False,
+    large: Annotated[bool, typer.Option("--large", help="Also ten million jobs, and whole commands.")] = False,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -27,6 +27,7 @@ def run(
 
         gputwin bench --only "fifo first-fit" --jobs 100000 --json
     """
+    from gputwin.core.units import format_duration
     from gputwin.studies.bench.published import PUBLISHED
     from gputwin.studies.bench.suite import run_suite
 
@@ -54,6 +55,20 @@ def run(
         say(
             "to few shapes: jobs of thousands of shapes, seven instances each, beside the same rule with one-instance jobs"
         )
+        if figures.commands:
+            rows = [
+                [
+                    c.name,
+                    f"{c.jobs:,}",
+                    f"{c.cpu_seconds:,.1f}",
+                    f"{c.jobs_per_cpu_second:,.0f}",
+                    f"{c.peak_bytes / 2**30:.1f}",
+                    format_duration(c.mean_wait_seconds),
+                ]
+                for c in figures.commands
+            ]
+            columns = ["command", "jobs", "CPU s", "jobs/CPU-s", "GiB", "mean wait"]
+            table("Whole commands on jobs like PAI's, from making the trace to the saved run", columns, rows)
         say(f"warm start: gputwin simulate of 1,000 jobs takes {figures.warm_start_cpu_seconds:.2f} s of CPU")
         columns = ["simulator", "workload", "jobs", "jobs/CPU-s"]
         table("Other simulators, measured on machines like ours (2 cores, 24 GiB)", columns, PUBLISHED)

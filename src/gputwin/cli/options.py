@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from gputwin.simulation.simulate import Scheduler
+    from gputwin.simulation.run import Scheduler
 
 TraceArgument = Annotated[
     list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")
@@ -29,7 +29,7 @@ Policies = Annotated[
 def scheduler(order: str, backfill: str, placement: str, policies: Sequence[Path] | None) -> Scheduler:
     """Return the rules the options name, after loading the user's own."""
     from gputwin.simulation.policy import load_policies, parse_policy
-    from gputwin.simulation.simulate import Scheduler
+    from gputwin.simulation.run import Scheduler
 
     for path in policies or ():
         load_policies(path)

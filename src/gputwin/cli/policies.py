@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gputwin.cli.console import Json, Quiet, emit, table
 from gputwin.cli.options import Policies
 
@@ -13,7 +11,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the policies: who goes next, who may overtake, where it goes.
+    """List the policies: who goes next, who may overtake, where it goes, who must yield, how fast it runs.
 
     Examples:
 
@@ -21,14 +19,13 @@ def run(
 
         gputwin policies --policies my_policy.py --json
     """
-    from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, load_policies
+    from gputwin.simulation.policy import KINDS, load_policies
 
     for path in policies or ():
         load_policies(path)
-    kinds: dict[str, Any] = {"order": ORDERINGS, "backfill": BACKFILLS, "placement": PLACEMENTS}
     entries = [
         {"kind": kind, "name": p.name, "rule": p.rule, "parameters": dict(p.parameters), "source": p.source}
-        for kind, registry in kinds.items()
+        for kind, registry in KINDS.items()
         for p in registry
     ]
 

@@ -151,15 +151,19 @@ def _holders(
     held = (
         result.placements.filter(pl.col("job") != row)
         .join(usable.select("node"), on="node", how="semi")
-        .group_by("job")
+        .group_by("segment", "job")
         .agg((pl.col("gpu_count") * pl.col("gpu_milli")).sum().alias("milli"))
     )
-    jobs = result.jobs.with_row_index("job").select("job", "job_id", "tenant", "start_time", "end_time")
+    segments = result.segments.with_row_index("segment").select("segment", "start_time", "end_time")
+    jobs = result.jobs.with_row_index("job").select("job", "job_id", "tenant")
     overlap = pl.min_horizontal("end_time", pl.lit(start)) - pl.max_horizontal("start_time", pl.lit(submit))
     return (
-        held.join(jobs, on="job")
+        held.join(segments, on="segment")
         .with_columns((overlap.clip(0.0) * pl.col("milli") / WHOLE / 3600.0).alias("gpu_hours"))
         .filter(pl.col("gpu_hours") > 0)
+        .group_by("job")
+        .agg(pl.col("milli", "end_time").max(), pl.col("gpu_hours").sum(), pl.col("start_time").min())
+        .join(jobs, on="job")
         .sort("gpu_hours", "job_id", descending=[True, False])
         .head(_SHOWN)
         .select("job_id", "tenant", (pl.col("milli") / WHOLE).alias("gpus"), "gpu_hours", "start_time", "end_time")
@@ -259,10 +263,10 @@ def _moments(
     result: SimulationResult, cluster: _Cluster, row: int, submit: float, start: float
 ) -> Iterator[tuple[float, set[int]]]:
     """Yield each moment of the wait at which something changed, the state being brought up to it."""
-    jobs = result.jobs.with_row_index("job").select("job", "start_time", "end_time")
+    segments = result.segments.with_row_index("segment").select("segment", "start_time", "end_time")
     alive = (
         result.placements.filter(pl.col("job") != row)
-        .join(jobs, on="job")
+        .join(segments, on="segment")
         .filter((pl.col("start_time") < start) & (pl.col("end_time") > submit))
         .select("node", "devices", "request", "start_time", "end_time")
     )

@@ -15,6 +15,7 @@ _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 def summarise(
     jobs: pl.DataFrame,
+    segments: pl.DataFrame,
     series: pl.DataFrame,
     placements: pl.DataFrame,
     nodes: pl.DataFrame,
@@ -41,7 +42,7 @@ def summarise(
         "allocation": allocation(series),
         "fragmentation": float(series["gpu_fragmentation"].mean() or 0.0),  # type: ignore[arg-type]
         "jain_fairness": jain_fairness(finished),
-        "load_balance": load_balance(jobs, placements, nodes),
+        "load_balance": load_balance(segments, placements, nodes),
         "wait_causes_seconds": wait_causes(jobs),
         "sla_violations": None if sla_wait_seconds is None else int((jobs["wait_seconds"] > sla_wait_seconds).sum()),
         "little_law_relative_error": little_law_error(jobs, job_seconds_waited),
@@ -88,15 +89,15 @@ def jain_fairness(finished: pl.DataFrame) -> float | None:
     return float(x.sum() ** 2 / (x.size * (x**2).sum())) if x.size and (x**2).sum() > 0 else None
 
 
-def load_balance(jobs: pl.DataFrame, placements: pl.DataFrame, nodes: pl.DataFrame) -> float | None:
+def load_balance(segments: pl.DataFrame, placements: pl.DataFrame, nodes: pl.DataFrame) -> float | None:
     """Return 1 − (max − min)/max over GPU nodes of the mean GPU share allocated on each."""
-    run = (jobs["end_time"] - jobs["start_time"]).to_numpy()
+    run = (segments["end_time"] - segments["start_time"]).to_numpy()
     if placements.is_empty() or not np.isfinite(run[~np.isnan(run)]).all():
         return None
     used = (
         placements.select(
             "node",
-            (pl.col("gpu_count") * pl.col("gpu_milli") * pl.Series(run[placements["job"].to_numpy()])).alias("use"),
+            (pl.col("gpu_count") * pl.col("gpu_milli") * pl.Series(run[placements["segment"].to_numpy()])).alias("use"),
         )
         .group_by("node")
         .agg(pl.col("use").sum())

@@ -12,9 +12,11 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
+from gputwin.simulation.engine.rules import never
 
 
 @dataclass(frozen=True)
@@ -27,6 +29,45 @@ class Ordering:
     source: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
     at_least: Mapping[str, float] = field(default_factory=dict)
+    preemption: str = ""
+    """The preemption rule without which the order is not what its name says."""
+    promotion: Callable[..., float] = never
+    """How long a stopped job may wait until its service so far is forgotten, s."""
+
+
+@dataclass(frozen=True)
+class Preemption:
+    """Who must yield: running jobs of the highest `rank` first, if that is above the `claim` of the job that wants in.
+
+    Both are functions of (jobs, j, now, knobs). Ranks may change only at the time `crossing` returns.
+    """
+
+    name: str
+    rule: str
+    rank: Callable[..., float]
+    claim: Callable[..., float]
+    crossing: Callable[..., float] = never
+    source: str = ""
+    apart: str = ""
+    """A field of jobs by which those of one shape wait apart: claims must grow with the order within a queue."""
+    orders: tuple[str, ...] = ()
+    """The orders it goes with, since who claims more must go first; empty: it comes with its own order only."""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How fast a job runs: the factors of its GPU model, spread and neighbours; 1 is full speed.
+
+    `neighbours`: the factors change with who else runs on the same nodes.
+    """
+
+    name: str
+    rule: str
+    factors: Callable[..., tuple[float, float, float]]
+    neighbours: bool = False
+    source: str = ""
+    parameters: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -66,6 +107,16 @@ class Backfill:
 ORDERINGS: Registry[Ordering] = Registry("order", "gputwin.simulation.ordering")
 PLACEMENTS: Registry[Placement] = Registry("placement", "gputwin.simulation.placement")
 BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfill", closed=True)
+PREEMPTIONS: Registry[Preemption] = Registry("preemption", "gputwin.simulation.preemption")
+SPEEDS: Registry[Speed] = Registry("speed", "gputwin.simulation.speed")
+KINDS: dict[str, Registry[Any]] = {
+    "order": ORDERINGS,
+    "backfill": BACKFILLS,
+    "placement": PLACEMENTS,
+    "preemption": PREEMPTIONS,
+    "speed": SPEEDS,
+}
+"""Every question a policy answers, and the policies that do."""
 
 
 def ordering(
@@ -75,6 +126,8 @@ def ordering(
     source: str = "",
     parameters: Mapping[str, float] | None = None,
     at_least: Mapping[str, float] | None = None,
+    preemption: str = "",
+    promotion: Callable[..., float] = never,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `key(jobs, j, now, knobs)` as the order `name`.
 
@@ -82,8 +135,40 @@ def ordering(
     """
 
     def register(key: Callable[..., float]) -> Callable[..., float]:
-        ORDERINGS.add(Ordering(name, rule, key, source, dict(parameters or {}), dict(at_least or {})))
+        settings = dict(parameters or {}), dict(at_least or {})
+        ORDERINGS.add(Ordering(name, rule, key, source, *settings, preemption, promotion))
         return key
+
+    return register
+
+
+def preemption(
+    name: str,
+    rule: str,
+    *,
+    claim: Callable[..., float],
+    crossing: Callable[..., float] = never,
+    source: str = "",
+    apart: str = "",
+    orders: tuple[str, ...] = (),
+) -> Callable[[Callable[..., float]], Callable[..., float]]:
+    """Return a decorator that registers `rank(jobs, j, now, knobs)` as the preemption rule `name`."""
+
+    def register(rank: Callable[..., float]) -> Callable[..., float]:
+        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders))
+        return rank
+
+    return register
+
+
+def speed(
+    name: str, rule: str, *, neighbours: bool = False, source: str = ""
+) -> Callable[[Callable[..., tuple[float, float, float]]], Callable[..., tuple[float, float, float]]]:
+    """Return a decorator that registers `factors` as the rule of speed `name`."""
+
+    def register(factors: Callable[..., tuple[float, float, float]]) -> Callable[..., tuple[float, float, float]]:
+        SPEEDS.add(Speed(name, rule, factors, neighbours, source))
+        return factors
 
     return register
 

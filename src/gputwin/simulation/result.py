@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+import yaml
 
 from gputwin.core.errors import InputError
 from gputwin.simulation.engine.attribution import CAUSE_NAMES
@@ -19,23 +20,34 @@ from gputwin.simulation.engine.state import WHOLE
 from gputwin.simulation.engine.world import ATTRIBUTE
 from gputwin.simulation.metrics import summarise
 from gputwin.simulation.notebook import run_html
-from gputwin.simulation.simulate import Run
+from gputwin.simulation.run import Run
+from gputwin.simulation.segments import (
+    capacity_over_time,
+    completion_parts,
+    has_changes,
+    placements_of,
+    segments_of,
+    stops_by_reason,
+    with_lives,
+)
 from gputwin.simulation.use import unused, unused_over_time
 from gputwin.traces.atomic import atomic_directory
 
 RUN_FILE = "run.json"
-OUTCOMES = ("waiting", "running", "finished", "never_fits", "lost")
-_FRAMES = ("jobs", "series", "placements", "nodes", "groups")
+SCENARIO_FILE = "scenario.yaml"
+OUTCOMES = ("waiting", "running", "finished", "never_fits", "lost", "gave_up")
+_FRAMES = ("jobs", "segments", "series", "placements", "nodes", "groups")
 _RESOURCES = ("cpu", "memory", "disk", "rdma")
 
 
 @dataclass(frozen=True)
 class SimulationResult:
-    """One run. `jobs` in order of submission; `placements` one row per instance that was placed; `groups` the task
-    groups of each job shape with what one instance asks for.
+    """One run. `jobs` in order of submission; `segments` who ran when and how fast; `placements` where the instances of
+    each segment ran; `groups` the task groups of each job shape with what one instance asks for.
     """
 
     jobs: pl.DataFrame
+    segments: pl.DataFrame
     series: pl.DataFrame
     placements: pl.DataFrame
     nodes: pl.DataFrame
@@ -54,6 +66,10 @@ class SimulationResult:
                 getattr(self, name).write_parquet(folder / f"{name}.parquet", compression_level=1)
             text = json.dumps({"summary": self.summary, "manifest": self.manifest}, indent=1, ensure_ascii=False)
             (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
+            if described := self.manifest.get("scenario"):
+                (folder / SCENARIO_FILE).write_text(
+                    yaml.safe_dump(described, sort_keys=False, allow_unicode=True), encoding="utf-8"
+                )
         return path
 
     @classmethod
@@ -75,11 +91,12 @@ def result_of(
     """Return frames, summary and manifest of a finished run; `use` says what jobs used of what they asked for."""
     jobs = _jobs(run)
     series = _series(run)
-    placements = _placements(run)
+    segments, placements = segments_of(run), placements_of(run)
     nodes = run.cluster.nodes()
     clock = run.world.series.clock
     summary = summarise(
         jobs,
+        segments,
         series,
         placements,
         nodes,
@@ -87,13 +104,19 @@ def result_of(
         job_seconds_run=float(clock[RAN]),
         sla_wait_seconds=sla_wait_seconds,
     )
+    if has_changes(run):
+        summary["stops"] = stops_by_reason(segments)
+        summary["completion_parts_seconds"] = completion_parts(jobs)
+        series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
     summary["tasks_left_out"] = run.workload.left_out
     summary["unused_allocation"] = None
     if use is not None:
         summary["unused_allocation"] = unused(jobs, use)
         over_time = unused_over_time(jobs, use, series["time"].to_numpy(), run.bin_seconds)
         series = series.with_columns(pl.Series(f"{r}_unused", v).fill_nan(None) for r, v in over_time.items())
-    return SimulationResult(jobs, series, placements, nodes, _groups(run), summary, _manifest(run, fingerprint))
+    return SimulationResult(
+        jobs, segments, series, placements, nodes, _groups(run), summary, _manifest(run, fingerprint)
+    )
 
 
 def _jobs(run: Run) -> pl.DataFrame:
@@ -117,16 +140,18 @@ def _jobs(run: Run) -> pl.DataFrame:
     ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
     # Nobody knows how long what ran already had waited, nor when it was asked for.
     waits = pl.lit(pl.Series(~workload.waits_not(records["start"])))
-    wait = pl.when(waits).then(pl.col("start_time") - pl.col("submit_time"))
+    frame = frame.with_columns((pl.col("start_time") - pl.col("submit_time")).alias("wait_seconds"))
+    if has_changes(run):
+        frame = with_lives(frame, run)
+    frame = frame.with_columns(pl.when(waits).then("wait_seconds").alias("wait_seconds"))
     jct = pl.when(~pl.col("was_running")).then(pl.col("end_time") - pl.col("submit_time"))
     frame = frame.with_columns(
-        wait.alias("wait_seconds"),
         jct.alias("jct_seconds"),
         (jct / pl.col("duration_seconds")).fill_nan(None).alias("slowdown"),
         (jct / pl.max_horizontal(pl.col("duration_seconds"), 10.0)).clip(1.0).alias("bounded_slowdown"),
     )
     if run.world.options[ATTRIBUTE]:
-        share = run.world.causes.share
+        share = run.world.causes.share + run.world.lives.earlier if has_changes(run) else run.world.causes.share
         started = ~np.isnan(records["start"])
         frame = frame.with_columns(
             pl.Series(f"wait_{name}_seconds", np.where(started, share[:, c], 0.0)) for c, name in enumerate(CAUSE_NAMES)
@@ -138,7 +163,7 @@ def _series(run: Run) -> pl.DataFrame:
     """Return time-weighted means per bin; allocation as a share of capacity."""
     series, models = run.world.series, run.workload.models
     values, width = series.values, run.bin_seconds
-    capacity = series.capacity
+    capacity = _capacity(run)
     columns: dict[str, Any] = {
         "time": series.clock[0] + width * np.arange(values.shape[0]),
         "waiting_jobs": values[:, WAITING_JOBS] / width,
@@ -157,22 +182,11 @@ def _series(run: Run) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _placements(run: Run) -> pl.DataFrame:
-    """Return job row, node row, bit set of devices and the share of each for every placed instance."""
-    slots = run.world.slots
-    instances = run.workload.shapes["instances"][run.workload.jobs["shape"]]
-    placed = slots["node"] >= 0
-    requests = run.workload.requests[slots["request"][placed]]
-    return pl.DataFrame(
-        {
-            "job": np.repeat(np.arange(instances.size, dtype=np.uint32), instances)[placed],
-            "node": slots["node"][placed].astype(np.uint32),
-            "devices": slots["devices"][placed],
-            "request": slots["request"][placed].astype(np.uint32),
-            "gpu_count": requests["gpu_count"].astype(np.int32),
-            "gpu_milli": requests["gpu_milli"].astype(np.int32),
-        }
-    )
+def _capacity(run: Run) -> Any:
+    """Return the total of CPU, memory, disk, RDMA, then milli-GPU per model, of all nodes whether up or not."""
+    nodes = run.world.machines.nodes
+    gpus = np.bincount(nodes["model"], nodes["gpu_count"] * WHOLE, len(run.workload.models))
+    return np.concatenate([[nodes[name].sum() for name in _RESOURCES], gpus])
 
 
 def _groups(run: Run) -> pl.DataFrame:

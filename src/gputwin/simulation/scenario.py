@@ -1,52 +1,200 @@
-"""simulate(): one call from a trace and a cluster to a result."""
+"""Scenario: the one description of a run, as data: what `simulate` takes, a YAML file holds, a run is saved with."""
 
 from __future__ import annotations
 
-import hashlib
+import json
+import math
 from collections.abc import Mapping
-from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
-import polars as pl
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
-from gputwin.simulation.cluster import Cluster, cluster_for
-from gputwin.simulation.result import SimulationResult, result_of
-from gputwin.simulation.simulate import Scheduler, cluster_models, run
-from gputwin.simulation.use import use_of
-from gputwin.simulation.workload import workload_of
-from gputwin.traces.dataset import Trace
-from gputwin.traces.locate import open_trace
+from gputwin.core.errors import InputError, UserError, shorten
+from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
+from gputwin.simulation.policy import parse_policy
+from gputwin.simulation.run import Changes, Scheduler
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+FILE_ENDINGS = (".yaml", ".yml")
 
 
-def simulate(
-    trace: Trace | str,
-    cluster: Cluster | str | None = None,
-    *,
-    order: str = "fifo",
-    backfill: str = "strict",
-    placement: str = "first-fit",
-    share: str = "fraction",
-    predict: str | pl.DataFrame = "oracle",
-    seed: int = 0,
-    bin_seconds: float | None = None,
-    order_parameters: Mapping[str, float] | None = None,
-    placement_parameters: Mapping[str, float] | None = None,
-    sla_wait_seconds: float | None = None,
-    predict_name: str = "given",
-) -> SimulationResult:
-    """Return what would have happened to the trace's jobs on this cluster under these rules.
+class _Part(BaseModel):
+    """Data that does not change and has no field that is not declared."""
 
-    Without a cluster the trace's own nodes are used. `predict` is what the scheduler believes of durations: 'oracle',
-    'requested', or a frame of predictions (`workload_of`), which the manifest calls by `predict_name`.
-    """
-    opened = open_trace(trace) if isinstance(trace, str) else trace
-    target = cluster if isinstance(cluster, Cluster) else cluster_for(opened, cluster)
-    workload = workload_of(opened, cluster_models(target), share=share, predict=predict)
-    scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {})
-    outcome = run(workload, target, scheduler, seed=seed, bin_seconds=bin_seconds)
-    result = result_of(
-        outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Choice(_Part):
+    """A policy by name, with values for its parameters; written as "name" or "name:parameter=value,…"."""
+
+    name: str
+    parameters: dict[str, float] = Field(default_factory=dict)
+
+    def __str__(self) -> str:
+        given = ",".join(f"{k}={v:g}" for k, v in self.parameters.items())
+        return f"{self.name}:{given}" if given else self.name
+
+
+def _as_choice(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    try:
+        name, parameters = parse_policy(value)
+    except UserError as error:
+        raise ValueError(str(error)) from None
+    return {"name": name, "parameters": parameters}
+
+
+Policy = Annotated[Choice, BeforeValidator(_as_choice), PlainSerializer(str, return_type=str)]
+
+
+class SpeedSpec(_Part):
+    """How fast jobs run: work a second by GPU model, 1 where a model is not named."""
+
+    policy: str = "gpu-model"
+    by_model: dict[str, Positive] = Field(default_factory=dict)
+
+
+class CheckpointSpec(_Part):
+    """When jobs save their work, and what that and a restart take (`interruptions.Checkpoints`)."""
+
+    interval_seconds: AtLeastZero | None = None
+    save_seconds: AtLeastZero = 0.0
+    restart_seconds: AtLeastZero = 0.0
+    resize_seconds: AtLeastZero = 0.0
+    on_preemption: bool = True
+    most_stops: Annotated[int, Field(ge=1)] = 10_000
+
+
+class MaintenanceSpec(_Part):
+    """A window in which a node, by its row in the cluster, is not there; times in s of the trace's clock."""
+
+    node: Annotated[int, Field(ge=0)]
+    drain_time: float | None = None
+    down_time: float
+    up_time: float | None = None
+
+
+class FaultSpec(_Part):
+    """How nodes fail and are repaired, and planned maintenance (`interruptions.Faults`)."""
+
+    mtbf_seconds: Positive | None = None
+    shape: Positive = 1.0
+    repair_seconds: Positive = 3600.0
+    repair: Literal["exponential", "lognormal", "fixed"] = "exponential"
+    repair_sigma: Positive = 1.0
+    maintenance: tuple[MaintenanceSpec, ...] = ()
+
+
+class ElasticitySpec(_Part):
+    """Running jobs may be shrunk to let others in; `scaling_exponent` is how their speed grows with their size."""
+
+    least_share: Annotated[float, Field(gt=0, le=1)] = 0.5
+    scaling_exponent: Annotated[float, Field(gt=0, le=1)]
+
+
+class Scenario(_Part):
+    """One run: what ran, on what, under which rules, and what may go wrong meanwhile."""
+
+    trace: str
+    format: str | None = None
+    cluster: str | None = None
+    order: Policy = Choice(name="fifo")
+    backfill: str = "strict"
+    placement: Policy = Choice(name="first-fit")
+    preemption: str = ""
+    sharing: Literal["fraction", "exclusive"] = "fraction"
+    speed: SpeedSpec | None = None
+    elasticity: ElasticitySpec | None = None
+    faults: FaultSpec | None = None
+    checkpoints: CheckpointSpec = CheckpointSpec()
+    prediction: str = "oracle"
+    seed: Annotated[int, Field(ge=0)] = 0
+    resolution_seconds: Positive | None = None
+    sla_wait_seconds: AtLeastZero | None = None
+
+    @property
+    def scheduler(self) -> Scheduler:
+        """Return the rules of scheduling as the engine takes them."""
+        return Scheduler(
+            self.order.name, self.backfill, self.placement.name, self.order.parameters, self.placement.parameters
+        )
+
+    @property
+    def changes(self) -> Changes:
+        """Return what may change while jobs run, as the engine takes it."""
+        saved = self.checkpoints.model_dump()
+        saved["interval_seconds"] = _or_infinity(saved["interval_seconds"])
+        elastic = self.elasticity
+        return Changes(
+            preemption=self.preemption,
+            speed="" if self.speed is None else self.speed.policy,
+            speeds={} if self.speed is None else self.speed.by_model,
+            checkpoints=Checkpoints(**saved),
+            faults=None if self.faults is None else _faults(self.faults),
+            elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
+        )
+
+    def to_yaml(self) -> str:
+        """Return the scenario as a YAML document; fields at their defaults are left out."""
+        return yaml.safe_dump(self.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True)
+
+
+def _or_infinity(value: float | None) -> float:
+    return math.inf if value is None else value
+
+
+def _faults(spec: FaultSpec) -> Faults:
+    windows = tuple(
+        Maintenance(w.node, _or_infinity(w.drain_time), w.down_time, _or_infinity(w.up_time)) for w in spec.maintenance
     )
-    is_rule = isinstance(predict, str)
-    digest = None if is_rule else hashlib.sha256(workload.jobs["predicted"].tobytes()).hexdigest()
-    believed = {"predict": predict if is_rule else predict_name, "predictions_sha256": digest}
-    return replace(result, manifest={**result.manifest, "share": share, **believed})
+    return Faults(
+        _or_infinity(spec.mtbf_seconds), spec.shape, spec.repair_seconds, spec.repair, spec.repair_sigma, windows
+    )
+
+
+def scenario_of(data: Mapping[str, Any], file: Path | None = None) -> Scenario:
+    """Return the scenario that plain data describes; the first thing that is wrong is a user error with its path."""
+    try:
+        return Scenario.model_validate(data)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"] if part not in ("Choice",))
+        said = _said(first["type"], first.get("ctx", {}), first["msg"])
+        top = first["type"] == "extra_forbidden" and len(first["loc"]) == 1
+        known = f"; known: {', '.join(Scenario.model_fields)}" if top else ""
+        raise InputError(f"{said[:1].lower()}{said[1:]}{known}", file=file, field=where or None) from None
+
+
+def _said(kind: str, bounds: Mapping[str, Any], message: str) -> str:
+    """Return what is wrong with a value, and what to give instead."""
+    if kind == "missing":
+        return "it is needed; give a value"
+    if kind == "greater_than":
+        return f"give more than {bounds['gt']:g}"
+    if kind == "greater_than_equal":
+        return f"give {bounds['ge']:g} or more"
+    if kind == "less_than_equal":
+        return f"give {bounds['le']:g} or less"
+    if kind == "finite_number":
+        return "give a finite number"
+    return message.removeprefix("Value error, ")
+
+
+def read_scenario(path: Path) -> Scenario:
+    """Return the scenario in a YAML file."""
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"not a scenario ({shorten(error, 100)})", file=path) from None
+    if not isinstance(data, dict):
+        raise InputError("not a scenario: it has no fields", file=path, remedy="see docs/scenario.md")
+    return scenario_of(data, path)
+
+
+def scenario_schema() -> str:
+    """Return the JSON schema of a scenario, for editors and forms."""
+    return json.dumps(Scenario.model_json_schema(), indent=1)

@@ -1,249 +1,104 @@
-"""One scenario, run: a workload on a cluster under an order, a backfill rule and a placement."""
+"""simulate(): one call from a trace and a cluster, or from a scenario, to a result."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import hashlib
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-import numpy as np
 import polars as pl
 
-from gputwin.core.errors import UserError
-from gputwin.core.rng import stream
-from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.engine.attribution import make_causes
-from gputwin.simulation.engine.devices import fullest
-from gputwin.simulation.engine.events import make_events
-from gputwin.simulation.engine.fit import MANY
-from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
-from gputwin.simulation.engine.kernel import run_world
-from gputwin.simulation.engine.ledger import make_ledger
-from gputwin.simulation.engine.plans import make_plans
-from gputwin.simulation.engine.queue import make_queue
-from gputwin.simulation.engine.series import make_series
-from gputwin.simulation.engine.state import (
-    APPLICATIONS,
-    DEVICE,
-    LINK,
-    NODE,
-    PLENTY,
-    SLOT,
-    WHOLE,
-    Floats,
-    Ints,
-    Knobs,
-    Machines,
-    Records,
-)
-from gputwin.simulation.engine.veils import FIELDS
-from gputwin.simulation.engine.world import (
-    ATTRIBUTE,
-    BACKFILL,
-    BY_SCORE,
-    CONSERVATIVE,
-    CONSOLIDATE,
-    DRAWS,
-    EASY,
-    GANG,
-    GREEDY,
-    LOSS,
-    OPTIONS,
-    RESERVED_JOB,
-    TOPOLOGY,
-    TRACK,
-    World,
-)
-from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, Ordering, Placement, settle
-from gputwin.simulation.roles import hardest_first
-from gputwin.simulation.typical import typical_jobs
-from gputwin.simulation.workload import Workload
-
-_GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
-MOST_DEVICES = 62
-DEFAULT_BINS = 1000
-MOST_BINS = 10_000_000
+from gputwin.simulation.cluster import Cluster, cluster_for
+from gputwin.simulation.engine.world import World
+from gputwin.simulation.result import SimulationResult, result_of
+from gputwin.simulation.run import Changes, Scheduler, cluster_models, run
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.use import use_of
+from gputwin.simulation.workload import workload_of
+from gputwin.traces.dataset import Trace
+from gputwin.traces.locate import open_trace
 
 
-@dataclass(frozen=True)
-class Scheduler:
-    """The rules of a run: names of registered policies and their parameters."""
-
-    order: str = "fifo"
-    backfill: str = "strict"
-    placement: str = "first-fit"
-    order_parameters: Mapping[str, float] = field(default_factory=dict)
-    placement_parameters: Mapping[str, float] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Run:
-    """The raw outcome of a run: the final world, when it ended, and what it was made of."""
-
-    world: World
-    workload: Workload
-    cluster: Cluster
-    scheduler: Scheduler
-    seed: int
-    last_event: float
-    bin_seconds: float
-
-
-def cluster_models(cluster: Cluster) -> tuple[str, ...]:
-    """Return the GPU models of the cluster as they are numbered; "" stands for GPUs of no stated model and for none.
-
-    In order of name, so that the same machines in another order number them alike.
-    """
-    return tuple(sorted({g.gpu_model or "" for g in cluster.groups}))
-
-
-def run(
-    workload: Workload,
-    cluster: Cluster,
-    scheduler: Scheduler | None = None,
+def simulate(
+    trace: Trace | str | Scenario,
+    cluster: Cluster | str | None = None,
     *,
+    order: str = "fifo",
+    backfill: str = "strict",
+    placement: str = "first-fit",
+    share: str = "fraction",
+    predict: str | pl.DataFrame = "oracle",
     seed: int = 0,
     bin_seconds: float | None = None,
-    attribute: bool = True,
-    typical: Records | None = None,
-) -> Run:
-    """Return the outcome of the workload on the cluster under the scheduler's rules."""
-    scheduler = scheduler or Scheduler()
-    if bin_seconds is not None and not (math.isfinite(bin_seconds) and bin_seconds > 0):
-        raise UserError(f"the series' resolution is {bin_seconds:g} s; give more than 0, as in 5m")
-    order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
-    backfill = BACKFILLS.get(scheduler.backfill)
-    machines = make_machines(cluster, workload)
-    knobs = Knobs(
-        numbers=_largest_node(machines),
-        order=_values(order, scheduler.order_parameters),
-        placement=_values(placement, scheduler.placement_parameters),
-        typical=typical_jobs(workload) if typical is None else typical,
-        random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
+    order_parameters: Mapping[str, float] | None = None,
+    placement_parameters: Mapping[str, float] | None = None,
+    sla_wait_seconds: float | None = None,
+    predict_name: str = "given",
+    changes: Changes | None = None,
+    told: Callable[[World], None] | None = None,
+) -> SimulationResult:
+    """Return what would have happened to the trace's jobs on this cluster under these rules.
+
+    A scenario says all of it by itself. Without a cluster the trace's own nodes are used. `predict` is what the
+    scheduler believes of durations: 'oracle', 'requested', or a frame of predictions (`workload_of`), which the manifest
+    calls by `predict_name`. `changes` says what may change while jobs run; `told` is called from time to time.
+    """
+    if isinstance(trace, Scenario):
+        return simulate_scenario(trace, told=told)
+    opened = open_trace(trace) if isinstance(trace, str) else trace
+    target = cluster if isinstance(cluster, Cluster) else cluster_for(opened, cluster)
+    workload = workload_of(opened, cluster_models(target), share=share, predict=predict)
+    scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {})
+    outcome = run(workload, target, scheduler, seed=seed, bin_seconds=bin_seconds, changes=changes, told=told)
+    result = result_of(
+        outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
     )
-    options = np.zeros(OPTIONS, np.int64)
-    options[BACKFILL] = backfill.mode
-    options[GANG] = _GANGS[placement.gang]
-    max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
-    options[TRACK] = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
-    options[ATTRIBUTE] = attribute
-    options[DRAWS] = placement.fresh
-    options[RESERVED_JOB] = -1
-    begin, until = workload.span
-    width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
-    world = _make_world(workload, machines, knobs, options, width, placement, max_wait)
-    last = run_world(world, order.key, placement.score, placement.devices or fullest)
-    return Run(world, workload, cluster, scheduler, seed, last, width)
+    is_rule = isinstance(predict, str)
+    digest = None if is_rule else hashlib.sha256(workload.jobs["predicted"].tobytes()).hexdigest()
+    believed = {"predict": predict if is_rule else predict_name, "predictions_sha256": digest}
+    return replace(result, manifest={**result.manifest, "share": share, **believed})
 
 
-def _largest_node(machines: Machines) -> Floats:
-    """Return CPU and GPU (milli) of the largest node."""
-    nodes = machines.nodes
-    return np.array([max(nodes["cpu"].max(), 1), max(nodes["gpu_count"].max() * WHOLE, 1)], np.float64)
-
-
-def _values(policy: Ordering | Placement, given: Mapping[str, float]) -> Floats:
-    """Return the values of a policy's parameters in the sequence it declares them."""
-    return np.array(list(settle(policy, given).values()), np.float64)
-
-
-def make_machines(cluster: Cluster, workload: Workload) -> Machines:
-    """Return the empty cluster as arrays."""
-    frame = cluster.nodes()
-    models = cluster_models(cluster)
-    if models != workload.models:
-        raise UserError("the workload was made for a cluster with other GPU models")
-    nodes = np.zeros(frame.height, NODE)
-    for name, column in (
-        ("cpu", "cpu_milli"),
-        ("memory", "memory_mib"),
-        ("disk", "disk_mib"),
-        ("rdma", "rdma_percent"),
-    ):
-        nodes[name] = nodes[f"{name}_free"] = frame[column].cast(pl.Int64).fill_null(PLENTY).to_numpy()
-    nodes["gpu_count"] = nodes["gpus_whole"] = frame["gpu_count"].to_numpy()
-    nodes["gpu_free"] = nodes["gpu_count"] * WHOLE
-    nodes["model"] = [models.index(m or "") for m in frame["gpu_model"]]
-    nodes["rack"], nodes["domain"] = _numbered(frame["rack"]), _numbered(frame["network_domain"])
-    nodes["first_slot"] = nodes["first_planned"] = -1
-    devices = max(int(nodes["gpu_count"].max()), 1)
-    if devices > MOST_DEVICES:
-        raise UserError(f"a node has {devices} GPUs; at most {MOST_DEVICES} are supported")
-    gpus = np.zeros((nodes.size, devices), DEVICE)
-    exists = np.arange(devices) < nodes["gpu_count"][:, None]
-    memory = frame["gpu_memory_mib"].cast(pl.Int64).fill_null(PLENTY).to_numpy()
-    gpus["free"] = np.where(exists, WHOLE, 0)
-    gpus["memory_free"] = np.where(exists, memory[:, None], 0)
-    residents = max(int(workload.requests["application"].max()) + 1, APPLICATIONS)
-    free = np.zeros(4 + len(models), np.int64)
-    free[:4] = [nodes[name].sum() for name in ("cpu", "memory", "disk", "rdma")]
-    np.add.at(free, 4 + nodes["model"], nodes["gpu_free"])
-    limits = np.unique(workload.requests[["application", "max_per_node"]])["application"]
-    several = (np.unique(limits[limits >= 0], return_counts=True)[1] > 1).any()
-    caps = np.full((nodes.size, residents - APPLICATIONS if several else 0), MANY, np.int32)
-    return Machines(nodes, gpus, np.zeros((nodes.size, residents), np.int32), free, caps)
-
-
-def _numbered(names: pl.Series) -> list[int]:
-    """Return each name's number in order of appearance; -1 where there is none."""
-    known = {name: i for i, name in enumerate(names.unique(maintain_order=True).drop_nulls())}
-    return [known.get(name, -1) for name in names]
-
-
-def _make_world(
-    workload: Workload,
-    machines: Machines,
-    knobs: Knobs,
-    options: Ints,
-    width: float,
-    placement: Placement,
-    max_wait: float,
-) -> World:
-    jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
-    jobs["start"] = jobs["end"] = np.nan
-    planned = bool(options[BACKFILL] == CONSERVATIVE)
-    if planned:
-        jobs["planned"] = np.nan
-    tracked = bool(options[TRACK])
-    groups = hardest_first(shapes, workload.groups, requests, workload.allowed, machines)
-    popularity = np.zeros(requests.size, np.int64)
-    per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
-    np.add.at(popularity, groups["request"], np.repeat(per_shape, shapes["groups"]))
-    index = make_index(machines, requests, workload.allowed, popularity, dear=placement.typical)
-    if placement.fresh:
-        requests["slot"] = NO_SLOT
-    elif placement.first:
-        requests["slot"] = FIRST_FITS
-    begin, until = workload.span
-    bins = int(min(max(np.ceil((until - begin) / width * (1 - 1e-12)), 1), MOST_BINS))
-    slots = np.zeros(workload.slots, SLOT)
-    gang = int(shapes["instances"].max()) if tracked else 1
-    roles = int(shapes["groups"].max())
-    slots["node"] = -1
-    return World(
-        machines=machines,
-        requests=requests,
-        groups=groups,
-        queue=make_queue(jobs, shapes),
-        index=index,
-        ledger=make_ledger(requests, groups, shapes, workload.allowed, machines),
-        events=make_events(jobs.size * (1 + tracked + (max_wait < np.inf))),
-        slots=slots,
-        links=np.zeros(slots.size if tracked else 1, LINK),
-        first_end=np.full(machines.nodes.size, np.inf),
-        running=np.zeros(jobs.size if tracked else 1, np.int32),
-        reserved=np.zeros(gang, SLOT),
-        reserved_from=np.full(1, np.inf),
-        withheld=np.zeros((max(gang, machines.nodes.size + 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
-        rows=np.arange(machines.nodes.size, dtype=np.int32) if planned else np.full(machines.nodes.size, -1, np.int32),
-        veils=np.zeros(machines.nodes.size if planned else gang, np.int32),
-        endings=make_events(max(jobs.size, machines.nodes.size * roles if planned else 1) if tracked else 1),
-        freed=np.zeros(jobs.size if tracked else 1, np.int32),
-        regions=np.zeros(machines.nodes.size, np.int64),
-        plans=make_plans(machines.nodes.size, jobs.size, slots.size if planned else 0, roles),
-        max_wait=np.array([max_wait], np.float64),
-        causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
-        series=make_series(begin, width, bins, machines.free),
-        knobs=knobs,
-        options=options,
+def simulate_scenario(
+    scenario: Scenario,
+    trace: Trace | None = None,
+    cluster: Cluster | None = None,
+    predictions: pl.DataFrame | None = None,
+    told: Callable[[World], None] | None = None,
+) -> SimulationResult:
+    """Return the run a scenario describes; what is opened already, or predicted, is given beside it."""
+    opened = open_trace(scenario.trace, scenario.format) if trace is None else trace
+    rules = scenario.scheduler
+    result = simulate(
+        opened,
+        cluster_for(opened, scenario.cluster) if cluster is None else cluster,
+        order=rules.order,
+        backfill=rules.backfill,
+        placement=rules.placement,
+        share=scenario.sharing,
+        predict=believed_by(scenario.prediction, opened) if predictions is None else predictions,
+        seed=scenario.seed,
+        bin_seconds=scenario.resolution_seconds,
+        order_parameters=rules.order_parameters,
+        placement_parameters=rules.placement_parameters,
+        sla_wait_seconds=scenario.sla_wait_seconds,
+        predict_name=scenario.prediction,
+        changes=scenario.changes,
+        told=told,
     )
+    described: dict[str, Any] = scenario.model_dump(mode="json", exclude_defaults=True)
+    return replace(result, manifest={**result.manifest, "scenario": described})
+
+
+def believed_by(prediction: str, trace: Trace) -> str | pl.DataFrame:
+    """Return the rule, or the predictions of the saved model or file, that a scenario names."""
+    from gputwin.profiling.predict import predict_trace
+    from gputwin.profiling.store import load
+    from gputwin.simulation.workload import read_predictions
+    from gputwin.traces.framefile import EXTENSIONS
+
+    if Path(prediction).is_dir():
+        return predict_trace(load(Path(prediction)), trace).frame
+    return read_predictions(Path(prediction)) if Path(prediction).suffix.lower() in EXTENSIONS else prediction

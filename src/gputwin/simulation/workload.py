@@ -10,7 +10,7 @@ and runs for as long as it was seen to from then on: where there is room it hold
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +137,40 @@ def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     left_out = {k: int(v) for k, v in counts.row(0, named=True).items() if v}
     known = tasks.filter(~no_arrival & ~no_runtime)
     return known.rename({"asked_from": "arrival_time", "held_seconds": "runtime"}), left_out
+
+
+def with_shapes_apart(workload: Workload, name: str) -> Workload:
+    """Return the same jobs, those of one shape that differ in the field `name` counted as of several shapes."""
+    shapes, jobs = workload.shapes, workload.jobs.copy()
+    _, value = np.unique(jobs[name], return_inverse=True)
+    codes, number = np.unique(jobs["shape"].astype(np.int64) * (value.max() + 1) + value, return_inverse=True)
+    source = codes // (value.max() + 1)
+    groups = [np.arange(s["first_group"], s["first_group"] + s["groups"]) for s in shapes[source]]
+    apart = shapes[source].copy()
+    apart["first_group"] = np.cumsum(apart["groups"]) - apart["groups"]
+    jobs["shape"] = number
+    return replace(workload, jobs=jobs, shapes=apart, groups=workload.groups[np.concatenate(groups)])
+
+
+def with_sizes(workload: Workload, least_share: float) -> Workload:
+    """Return the same jobs with smaller sizes of each shape of one group: half, a quarter, … of its instances."""
+    base = workload.shapes.copy()
+    base["smaller"] = base["larger"] = -1
+    shapes, groups = list(base), list(workload.groups)
+    for s in range(len(shapes)):
+        larger, full = s, int(shapes[s]["instances"])
+        while shapes[s]["groups"] == 1 and full > 1:
+            half = int(shapes[larger]["instances"]) // 2
+            if half < max(least_share * full, 1):
+                break
+            smaller, group = shapes[s].copy(), groups[shapes[s]["first_group"]].copy()
+            group["size"] = smaller["instances"] = half
+            smaller["first_group"], smaller["larger"], smaller["smaller"] = len(groups), larger, -1
+            shapes[larger]["smaller"] = len(shapes)
+            larger = len(shapes)
+            groups.append(group)
+            shapes.append(smaller)
+    return replace(workload, shapes=np.array(shapes, SHAPE), groups=np.array(groups, GROUP))
 
 
 def read_predictions(path: Path) -> pl.DataFrame:

@@ -25,7 +25,7 @@ from gputwin.optimization.capacity.scale import Counts, mix_of
 from gputwin.optimization.capacity.search import Found, larger_sizes, safe_size
 from gputwin.optimization.capacity.target import Target, parse_target
 from gputwin.simulation.cluster import MOST_NODES, Cluster
-from gputwin.simulation.simulate import Scheduler
+from gputwin.simulation.run import Scheduler
 from gputwin.traces.dataset import Trace
 from gputwin.traces.lifetimes import overlap
 

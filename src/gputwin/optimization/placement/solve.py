@@ -20,6 +20,7 @@ from gputwin.optimization.placement.infeasible import explain_infeasible
 from gputwin.optimization.placement.local import improve
 from gputwin.optimization.placement.master import Column, solve_whole
 from gputwin.optimization.placement.parts import independent_parts, joined, part_of, with_fixed
+from gputwin.optimization.placement.pricing import Knapsack
 from gputwin.optimization.placement.problem import Attempt, Packing, PlacementResult, Problem
 from gputwin.optimization.placement.reduction import exact_pairs
 
@@ -30,6 +31,8 @@ _SMALL = 60
 _MOST_COLUMNS = 60_000
 _INTEGER_SECONDS = 5.0
 _MOST_RAISES = 100
+_STEPS, _STEPS_PER_SECOND = 60_000, 15_000
+"""Steps of the search for patterns at first, and later, when nothing else has helped, per second that is left."""
 _ANY_OBJECTIVE = 1 << 60
 _TIGHT = 0.1
 """Distance of the linear bound from the next whole objective, within which patterns are listed before diving."""
@@ -159,7 +162,8 @@ def _by_columns(search: _Search, seed: int, progress: Callable[[str], None]) -> 
         began = process_time()
         packing, columns = dive(problem, generated, deadline=process_time() + search.left * 0.5, seed=seed)
         search.note("diving", began, packing)
-    if not search.is_done and len(problem.resources) == 1 and not problem.rack_limits:
+    is_wide = any(Knapsack(problem, t).is_wide for t in range(len(problem.types)))
+    if not search.is_done and is_wide and not problem.rack_limits:
         began = process_time()
         deadline = process_time() + search.left * 0.5
         packing, _ = dive(problem, generated, deadline=deadline, thorough=True, seed=seed)
@@ -171,9 +175,13 @@ def _by_columns(search: _Search, seed: int, progress: Callable[[str], None]) -> 
         began = process_time()
         whole = solve_whole(problem, columns, seconds=min(search.left * 0.5, _INTEGER_SECONDS))
         search.note("integer program over columns", began, whole.packing)
+    if not search.is_done and is_tight and not search.is_impossible:
+        _by_enumeration(search, generated, progress, steps=int(search.left * _STEPS_PER_SECOND))
 
 
-def _by_enumeration(search: _Search, generated: Generated, progress: Callable[[str], None]) -> None:
+def _by_enumeration(
+    search: _Search, generated: Generated, progress: Callable[[str], None], steps: int = _STEPS
+) -> None:
     """Raise the bound step by step while no packing of all possible patterns reaches it."""
     problem = search.problem
     if search.packing is None:
@@ -183,7 +191,7 @@ def _by_enumeration(search: _Search, generated: Generated, progress: Callable[[s
             return
         progress(f"all patterns for {search.bound:,} {problem.unit}")
         began = process_time()
-        packing, is_settled = _reach(search, generated)
+        packing, is_settled = _reach(search, generated, steps)
         raised = round_up(problem, search.bound + 1) if packing is None and is_settled else None
         search.note("all patterns", began, packing, raised)
         if raised is None:
@@ -200,7 +208,7 @@ def _by_all_patterns(search: _Search, generated: Generated) -> None:
         search.note("all patterns", began, whole.packing)
 
 
-def _reach(search: _Search, generated: Generated) -> tuple[Packing | None, bool]:
+def _reach(search: _Search, generated: Generated, steps: int) -> tuple[Packing | None, bool]:
     """Return a packing at the bound, or none and whether there is none.
 
     Instances worth nothing in the linear program are left out first: they add no cost there but very many patterns.
@@ -208,7 +216,7 @@ def _reach(search: _Search, generated: Generated) -> tuple[Packing | None, bool]
     """
     problem, proof = search.problem, generated.proof
     for core in dict.fromkeys((_core(problem, generated), problem)):
-        columns = columns_within(core, proof, search.bound, _MOST_COLUMNS)
+        columns = columns_within(core, proof, search.bound, _MOST_COLUMNS, steps)
         if columns is None:
             continue
         whole = solve_whole(core, columns, seconds=search.left, at_most=search.bound)

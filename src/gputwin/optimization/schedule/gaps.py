@@ -11,7 +11,7 @@ import polars as pl
 from gputwin.core.rng import stream
 from gputwin.optimization.schedule.optimum import BestSchedule, Goal, SmallJob, best_schedule
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.scenario import simulate
+from gputwin.simulation.simulate import simulate
 from gputwin.traces.dataset import Trace, TraceMeta
 
 POLICIES: tuple[tuple[str, str, str], ...] = (

@@ -23,7 +23,7 @@ from gputwin.optimization.tuning.ab import AbTest, paired_test
 from gputwin.optimization.tuning.bandits import History, chosen, pareto, regret, search
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.policy import parse_policy
-from gputwin.simulation.scenario import simulate
+from gputwin.simulation.simulate import simulate
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import open_trace
 from gputwin.traces.measures import ARRIVAL

@@ -118,12 +118,20 @@ def blame_head(causes: Causes, j: int, cause: int, now: float) -> None:
 
 @compiled
 def cause_of(
-    machines: Machines, requests: Records, shapes: Records, groups: Records, index: Index, ledger: Ledger, s: int
+    machines: Machines,
+    requests: Records,
+    shapes: Records,
+    groups: Records,
+    index: Index,
+    ledger: Ledger,
+    s: int,
+    lacks_room: bool,
 ) -> int:
-    """Return what keeps a job of shape s from starting now."""
+    """Return what keeps a job of shape s from starting now; `lacks_room`: it has one group, known to have no room."""
     free, shape = machines.free, shapes[s]
     # A shape of one group that is known not to fit need not be asked again.
-    alone = shape.groups == 1 and shape.fits == 0 and shape.checked == index.log_end[LOG_END]
+    asked_before = shape.groups == 1 and shape.fits == 0 and shape.checked == index.log_end[LOG_END]
+    alone = lacks_room or asked_before
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r, size = wide(groups[g].request), wide(groups[g].size)
         request = requests[r]

@@ -20,7 +20,7 @@ from gputwin.simulation.engine.earliest import earliest
 from gputwin.simulation.engine.events import FINISH, next_time, pop, schedule
 from gputwin.simulation.engine.index import touch
 from gputwin.simulation.engine.ledger import NO_HEAD
-from gputwin.simulation.engine.passes import start_waiting
+from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.planning import plan
 from gputwin.simulation.engine.plans import CHANGED_NODES, SEEN, WAITING_JOBS
 from gputwin.simulation.engine.running import believe
@@ -31,19 +31,21 @@ from gputwin.simulation.engine.waiting import end_pass
 from gputwin.simulation.engine.world import RESERVED_JOB, STALE, WAITS, World
 
 
-def conservative_pass(world: World, now: float, score: Any, devices: Any) -> None:
+def conservative_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
     """Plan who has no plan, look at all plans where ends differ from what was believed, start whose time has come.
 
     World.options[RESERVED_JOB] is -1 where all plans are to be looked at.
     """
-    jobs, order = world.queue.jobs, world.plans.order
+    jobs, line = world.queue.jobs, world.plans.order
     all_plans = world.options[RESERVED_JOB] < 0
     world.options[RESERVED_JOB] = 0
     _line_up(world, now, all_plans)
     if all_plans:
         _list_changed(world)
-    while order.count[0] > 0:
-        j = pop(order)[1]
+    while line.count[0] > 0:
+        j = pop(line)[1]
         if jobs[j].outcome != WAITS:
             continue
         if np.isnan(jobs[j].planned):

@@ -6,7 +6,8 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit import gpu_room
 from gputwin.simulation.engine.index import LOG_END, NO_LIMIT, NO_NETWORK, Index
 from gputwin.simulation.engine.ledger import CAUGHT_UP, ENDLESS, KINDS_OPEN, MOVED, ROUND, Ledger
-from gputwin.simulation.engine.state import APPLICATIONS, Machines, Records, wide
+from gputwin.simulation.engine.state import APPLICATIONS, FREE_MODELS, Machines, Records, wide
+from gputwin.simulation.engine.thresholds import PER_KIND, set_mark
 
 
 @compiled
@@ -57,7 +58,7 @@ def _recount(ledger: Ledger, index: Index, machines: Machines, requests: Records
         ledger.residents[n, k] = machines.residents[n, APPLICATIONS + k]
     t = wide(ledger.nodes[n].eased)
     while t >= 0:
-        following, needed = wide(ledger.accounts[t].next), ledger.accounts[t].low
+        following, needed = wide(ledger.accounts[t].next), ledger.accounts[t].total
         if _room_seen(ledger, requests, t, n) < needed:
             _unlink(ledger, t)
             _settle(ledger, requests, t, needed)
@@ -101,9 +102,9 @@ def _recount_kind(ledger: Ledger, machines: Machines, requests: Records, t: int,
 
 @inlined
 def _note_move(ledger: Ledger, t: int) -> None:
-    """List account t where its total has left its span."""
+    """List account t, whose total has changed."""
     account = ledger.accounts[t]
-    if account.moved == 0 and not account.low <= account.total < account.high:
+    if account.moved == 0:
         account.moved = 1
         ledger.lists[MOVED, ledger.state[MOVED]] = t
         ledger.state[MOVED] += 1
@@ -163,19 +164,22 @@ def hold(ledger: Ledger, index: Index, machines: Machines, requests: Records, t:
     account = ledger.accounts[t]
     account.holders += 1
     if account.holders == 1:
-        k = wide(account.kind)
-        if ledger.kinds[k].accounts == 0:
-            _open_kind(ledger, index, machines, requests, k)
-        ledger.kinds[k].accounts += 1
+        hold_kind(ledger, index, machines, requests, wide(account.kind))
         _settle(ledger, requests, t, size)
-        account.low, account.high = -1, ENDLESS
-    elif account.eased_on >= 0 and size > account.low:
+        set_mark(ledger.thresholds, t, account.total)
+    elif account.eased_on >= 0 and size > account.total:
         _unlink(ledger, t)
         _settle(ledger, requests, t, size)
-    if size <= account.total:
-        account.low = max(account.low, size)
-    else:
-        account.high = min(account.high, size)
+        # Nobody else asks for as much.
+        set_mark(ledger.thresholds, t, account.total)
+
+
+@compiled
+def hold_kind(ledger: Ledger, index: Index, machines: Machines, requests: Records, k: int) -> None:
+    """Let one more account or group wait with kind k, counted from the first on. The ledger has caught up."""
+    if ledger.kinds[k].holders == 0:
+        _open_kind(ledger, index, machines, requests, k)
+    ledger.kinds[k].holders += 1
 
 
 @compiled
@@ -229,24 +233,45 @@ def _open_kind(ledger: Ledger, index: Index, machines: Machines, requests: Recor
         ledger.gpu_rooms[n, k] = room
         total += room
     kind.total = total
-    kind.low = kind.free_low = kind.all_low = -1
-    kind.high = kind.free_high = kind.all_high = kind.least_cpu = kind.least_memory = ENDLESS
+    kind.least_cpu = kind.least_memory = ENDLESS
+    for c in range(PER_KIND):
+        set_mark(ledger.thresholds, ledger.accounts.size + PER_KIND * k + c, total_of_kind(ledger, machines, k, c))
     kind.open_at = ledger.state[KINDS_OPEN]
     ledger.lists[KINDS_OPEN, kind.open_at] = k
     ledger.state[KINDS_OPEN] += 1
 
 
 @compiled
+def total_of_kind(ledger: Ledger, machines: Machines, k: int, c: int) -> int:
+    """Return total c of kind k, see PER_KIND."""
+    kind, free = ledger.kinds[k], machines.free
+    if kind.gpu_count == 0:
+        return free[c]
+    if c == 0:
+        return kind.total
+    allowed, total = ledger.models[kind.models].bits if c == 1 else -1, 0
+    for m in range(free.size - FREE_MODELS):
+        if allowed >> m & 1:
+            total += free[FREE_MODELS + m]
+    return total
+
+
+@compiled
 def release(ledger: Ledger, t: int) -> None:
     """Undo `hold`: the account is closed where it was the last."""
-    account, state = ledger.accounts[t], ledger.state
+    account = ledger.accounts[t]
     account.holders -= 1
-    if account.holders > 0:
-        return
-    kind = ledger.kinds[account.kind]
-    _unlink(ledger, t)
-    kind.accounts -= 1
-    if kind.accounts == 0:
+    if account.holders == 0:
+        _unlink(ledger, t)
+        release_kind(ledger, wide(account.kind))
+
+
+@compiled
+def release_kind(ledger: Ledger, k: int) -> None:
+    """Undo `hold_kind`."""
+    kind, state = ledger.kinds[k], ledger.state
+    kind.holders -= 1
+    if kind.holders == 0:
         state[KINDS_OPEN] -= 1
         last = ledger.lists[KINDS_OPEN, state[KINDS_OPEN]]
         ledger.lists[KINDS_OPEN, kind.open_at] = last

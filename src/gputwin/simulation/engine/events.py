@@ -1,7 +1,7 @@
 """The event list: a heap of four branches of (time, kind, number), so that ties break the same way in every run.
 
-Kinds are in the order in which events of one instant are handled. Faults, resizing, preemption and scaling
-bring their own kinds; the loop hands each to its handler.
+Kinds are in the order in which events of one instant are handled. An event is valid only if it still agrees with its
+job or node when its time comes, so nothing is ever taken out of the heap.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ NODE_DOWN = wide(1)  # number: node
 NODE_UP = wide(2)  # number: node
 CORRECT = wide(3)  # number: job whose predicted end has passed
 STARVE = wide(4)  # number: job that has waited its maximum
-BEGIN = wide(5)  # number: job whose reservation begins
-TICK = wide(6)
+DRAIN = wide(5)  # number: node that takes no more jobs
+CROSS = wide(6)  # number: running job whose rank changes
+PROMOTE = wide(7)  # number: job that has waited so long that its service is forgotten
 _KIND_SHIFT = 40
 
 EVENT = np.dtype([("time", np.float64), ("code", np.int64)], align=True)
@@ -35,6 +36,22 @@ class Events(NamedTuple):
 def make_events(capacity: int) -> Events:
     """Return an empty heap that can hold `capacity` events."""
     return Events(np.zeros(capacity + 1, EVENT), np.zeros(1, np.int64))
+
+
+def compacted(events: Events, jobs: Records, room: int) -> Events:
+    """Return the same without events that no longer agree with their job, with room for as many again as `room`."""
+    heap = events.heap[: events.count[0]]
+    kind, number = heap["code"] >> _KIND_SHIFT, heap["code"] & ((1 << _KIND_SHIFT) - 1)
+    stale = np.zeros(heap.size, np.bool_)
+    for of_job, time in ((FINISH, "end"), (CORRECT, "believed_end")):
+        rows = np.flatnonzero(kind == of_job)
+        stale[rows] = jobs[time][number[rows]] != heap["time"][rows]
+    kept = np.sort(heap[~stale], order=("time", "code"))
+    # Sorted, it is a heap.
+    fresh = make_events(max(2 * (kept.size + room), events.heap.size))
+    fresh.heap[: kept.size] = kept
+    fresh.count[0] = kept.size
+    return fresh
 
 
 @compiled

@@ -57,7 +57,8 @@ def gpu_room(machines: Machines, requests: Records, allowed: Flags, r: int, n: i
 def base_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     """Return how many instances of r the CPU, memory and disk of node n can take."""
     node, request = machines.nodes[n], requests[r]
-    room = MANY
+    # A node that takes no jobs has less than no CPU.
+    room = MANY if node.cpu_free >= 0 else 0
     if request.cpu > 0:
         room = min(room, node.cpu_free // request.cpu)
     if request.memory > 0:

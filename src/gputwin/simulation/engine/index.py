@@ -63,7 +63,7 @@ def make_index(
     slots = int(min(requests.size, max(1, memory_bytes // (8 * nodes + 8 * leaves))))
     requests["slot"] = NO_SLOT
     requests["slot"][np.argsort(-popularity, kind="stable")[:slots]] = np.arange(slots)
-    requests["seen"] = -1
+    requests["seen"] = requests["best"] = requests["counted_at"] = -1
     index = Index(
         branches=np.zeros(2 * leaves, BRANCH),
         log=np.zeros(1 << max(nodes, 2).bit_length(), np.int32),
@@ -166,10 +166,16 @@ def next_fit(index: Index, machines: Machines, requests: Records, r: int, start:
 @compiled
 def has_room(index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int) -> bool:
     """Return whether `size` instances of r fit on all nodes together, counting what `relaxed` says."""
+    return room_up_to(index, machines, requests, r, size, relaxed) >= size
+
+
+@compiled
+def room_up_to(index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int) -> int:
+    """Return how many instances of r fit on all nodes together; no more are counted once there are `size`."""
     n, room = -1, 0
     while room < size:
         n = next_fit(index, machines, requests, r, n + 1, relaxed) if n + 1 < machines.nodes.size else -1
         if n < 0:
-            return False
+            break
         room += room_on(machines, requests, index.allowed, r, n, relaxed)
-    return True
+    return room

@@ -8,17 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numba import types
 
-from gputwin.simulation.engine.compiled import compiled_as
+from gputwin.simulation.engine.changes import handle_change, handle_nothing
+from gputwin.simulation.engine.compiled import compiled_as, config
 from gputwin.simulation.engine.conservative import conservative_pass
-from gputwin.simulation.engine.loop import run
+from gputwin.simulation.engine.events import compacted
+from gputwin.simulation.engine.interpreted import wrapped
+from gputwin.simulation.engine.lives import grown as with_longer_log
+from gputwin.simulation.engine.loop import ENDED, FULL_LOG, run
+from gputwin.simulation.engine.outages import grown as with_more_outages
 from gputwin.simulation.engine.passes import easy_pass, greedy_pass, greedy_pass_with_limit, strict_pass
-from gputwin.simulation.engine.world import BACKFILL, CONSERVATIVE, EASY, GREEDY, LOSS, STRICT, World
+from gputwin.simulation.engine.preemption import greedy_preemptive_pass, strict_preemptive_pass
+from gputwin.simulation.engine.queue import WAITING
+from gputwin.simulation.engine.rates import settle_nothing, settle_rates
+from gputwin.simulation.engine.world import (
+    ARRIVAL,
+    BACKFILL,
+    BUDGET,
+    CHANGES,
+    CONSERVATIVE,
+    EASY,
+    GREEDY,
+    LOSS,
+    PREEMPTS,
+    RUNNING_COUNT,
+    STRICT,
+    World,
+)
 
 # Where nobody may wait, no pass is ever made.
 _PASSES = {
@@ -28,38 +49,93 @@ _PASSES = {
     CONSERVATIVE: conservative_pass,
     LOSS: strict_pass,
 }
+_PREEMPTIVE_PASSES = {STRICT: strict_preemptive_pass, GREEDY: greedy_preemptive_pass}
+SLICE = 1 << 19
+"""Instants after which the loop comes back, so that Ctrl-C is heard and progress can be shown."""
 
 
-def run_world(
-    world: World, key: Callable[..., float], score: Callable[..., float], devices: Callable[..., int]
-) -> float:
-    """Run the world to its end with these policies and return the time of the last event, s."""
-    kind = numba.typeof(world)
-    parts = (key, score, devices, _pass_of(world))
-    functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
-    return float(_kernel(kind)(world, *functions))
+class Rules(NamedTuple):
+    """The small functions a run asks: who goes next, where, who yields to whom, how fast."""
+
+    order: Callable[..., float]
+    promotion: Callable[..., float]
+    score: Callable[..., float]
+    devices: Callable[..., int]
+    claim: Callable[..., float]
+    rank: Callable[..., float]
+    crossing: Callable[..., float]
+    speed: Callable[..., tuple[float, float, float]]
+
+
+def run_world(world: World, rules: Rules, told: Callable[[World], None] | None = None) -> World:
+    """Run the world to its end under these rules and return it; `told` is called from time to time."""
+    changes = world.options[CHANGES] != 0
+    parts = (
+        *rules,
+        _pass_of(world),
+        handle_change if changes else handle_nothing,
+        settle_rates if changes else settle_nothing,
+    )
+    if config.DISABLE_JIT:
+        kernel, functions = (lambda world, *rules: run(wrapped(world), *rules)), list(parts)
+    else:
+        kind = numba.typeof(world)
+        functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
+        kernel = _kernel(kind)
+    # Less than nothing says that the run has not begun.
+    world.loop[BUDGET] = -SLICE
+    while (why := kernel(world, *functions)) != ENDED:
+        if why == FULL_LOG:
+            world = _enlarged(world)
+        else:
+            world.loop[BUDGET] = SLICE
+            if told is not None:
+                told(world)
+    return world
+
+
+def _enlarged(world: World) -> World:
+    """Return the world with room for what one instant can bring."""
+    jobs, arrival, running = world.queue.jobs, int(world.loop[ARRIVAL]), int(world.options[RUNNING_COUNT])
+    coming = jobs["submit"][arrival] if arrival < jobs.size else np.inf
+    together = int(np.searchsorted(jobs["submit"], coming, "right")) - arrival
+    room = 4 * (int(world.queue.counts[WAITING]) + running + together) + 64
+    return world._replace(
+        lives=with_longer_log(world.lives, running),
+        outages=with_more_outages(world.outages, world.machines.nodes.size),
+        events=compacted(world.events, jobs, room),
+    )
 
 
 def _pass_of(world: World) -> Callable[..., None]:
     mode = int(world.options[BACKFILL])
+    if world.options[PREEMPTS]:
+        return _PREEMPTIVE_PASSES[mode]
     return greedy_pass_with_limit if mode == GREEDY and world.max_wait[0] < np.inf else _PASSES[mode]
 
 
 @cache
-def _signatures(world: Any) -> tuple[Any, Any, Any, Any]:
+def _signatures(world: Any) -> tuple[Any, ...]:
+    """Return the signatures of all functions the loop is handed, in its order."""
     part = dict(zip(World._fields, world.types, strict=True))
-    jobs, knobs = part["queue"].types[0], part["knobs"]
-    on_node = (part["machines"], part["requests"], types.int64, types.int64, knobs)
-    key = types.float64(jobs, types.int64, types.float64, knobs)
-    score, devices = types.float64(*on_node), types.int64(*on_node)
-    on_world = (world, types.float64, types.FunctionType(score), types.FunctionType(devices))
-    return key, score, devices, types.void(*on_world)
+    jobs, knobs, machines, requests = part["queue"].types[0], part["knobs"], part["machines"], part["requests"]
+    i64, f64 = types.int64, types.float64
+    of_job = f64(jobs, i64, f64, knobs)
+    on_node = (machines, requests, i64, i64, knobs)
+    score, devices = f64(*on_node), i64(*on_node)
+    shapes = part["queue"].types[1]
+    speed = types.UniTuple(f64, 3)(jobs, shapes, part["slots"], machines, requests, part["speeds"], knobs, i64)
+    rule, places = types.FunctionType(of_job), (types.FunctionType(score), types.FunctionType(devices))
+    schedule_pass = types.void(world, f64, rule, rule, rule, *places)
+    handle = types.void(world, i64, i64, f64, rule, rule, rule, rule)
+    settle = types.void(world, f64, rule, rule, types.FunctionType(speed), *places)
+    return of_job, of_job, score, devices, of_job, of_job, of_job, speed, schedule_pass, handle, settle
 
 
 @cache
 def _kernel(world: Any) -> Any:
     functions = [types.FunctionType(signature) for signature in _signatures(world)]
-    return compiled_as(run, types.float64(world, *functions))
+    return compiled_as(run, types.int64(world, *functions))
 
 
 @cache

@@ -5,10 +5,9 @@ that somebody waits with has an account: the total of its room. When a node chan
 is counted again; what it had follows from a copy of the node as it was when last counted. Requests that ask for the
 same GPUs are of one kind: where a node has no such GPUs (the usual case when jobs wait), all of the kind are passed over
 at once. Requests without GPUs would be counted again with every change, and nearly always find plenty: such an account
-is at ease, and not counted, as long as one node alone has room for all instances of whoever waits.
+is not counted while one node alone has room for all instances of whoever waits.
 
-An account also knows between which totals nobody's verdict changes, so that those who wait are looked at only when a
-total leaves that span (`waiting.py`).
+Those who wait are looked at only when a total passes their threshold (`thresholds.py`, `waiting.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ import numpy as np
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
 from gputwin.simulation.engine.state import APPLICATIONS, Ints, Machines, Records, SmallInts, models_of, wide
+from gputwin.simulation.engine.thresholds import Thresholds, make_thresholds
 
 ENDLESS = 1 << 62
 """No total is as large."""
@@ -27,8 +27,6 @@ ENDLESS = 1 << 62
 ACCOUNT = np.dtype(
     [
         ("total", np.int64),  # instances that fit, over all nodes, of each node at most `most`
-        ("low", np.int64),  # while low <= total < high, the same of those who wait have room
-        ("high", np.int64),
         ("cpu", np.int64),
         ("memory", np.int64),
         ("most", np.int64),  # the largest number of instances anybody asks for
@@ -36,12 +34,11 @@ ACCOUNT = np.dtype(
         ("previous", np.int32),  # open accounts of the same kind, or with ease on the same node
         ("eased_on", np.int32),  # a node that alone has room for all who wait; -1: the total is kept
         ("more", np.int32),  # 1: it asks for more than GPUs, CPU and memory
-        ("moved", np.int32),  # 1: it is in Ledger.moved
+        ("moved", np.int32),  # 1: its total has changed since it was last looked at
         ("request", np.int32),
         ("relaxed", np.int32),  # what of the request counts: FULL, NO_LIMIT or NO_NETWORK
         ("kind", np.int32),
         ("holders", np.int32),  # waiting groups that need it; 0: it is closed
-        ("first_group", np.int32),  # the waiting groups of its request, start of a list (only where FULL)
         ("no_limit", np.int32),
         ("no_network", np.int32),  # accounts of the same request that count less of it; -1: it asks for no such thing
     ],
@@ -52,26 +49,17 @@ ACCOUNT = np.dtype(
 KIND = np.dtype(
     [
         ("total", np.int64),  # instances whose GPUs fit, over all nodes
-        ("low", np.int64),
-        ("high", np.int64),
-        ("free_low", np.int64),  # the same for the milli-GPU free on models it may run on
-        ("free_high", np.int64),
-        ("all_low", np.int64),  # and for that free on all models
-        ("all_high", np.int64),
         ("least_cpu", np.int64),
         ("least_memory", np.int64),  # none of its accounts asks for less
         ("gpu_count", np.int64),
         ("models", np.int32),  # position in Ledger.models
         ("request", np.int32),  # one that asks for these GPUs
         ("first_account", np.int32),  # open ones that are not at ease, start of a list
-        ("accounts", np.int32),  # how many are open
+        ("holders", np.int32),  # open accounts, and waiting groups without one
         ("open_at", np.int32),  # in the list of those with open accounts
     ],
     align=True,
 )
-
-WAITER = np.dtype([("shape", np.int32), ("next", np.int32), ("previous", np.int32)], align=True)
-"""One per task group, where it waits: others that wait with the same request."""
 
 COUNTED = np.dtype(
     [
@@ -86,16 +74,17 @@ COUNTED = np.dtype(
 )
 """What was free on a node when it was last counted, and in which round that was."""
 
-MODELS = np.dtype([("bits", np.int64), ("free", np.int64)], align=True)
-"""A set of GPU models that some kind may run on, and the milli-GPU free on them."""
+MODELS = np.dtype([("bits", np.int64)], align=True)
+"""A set of GPU models that some kind may run on."""
 
 
 class Ledger(NamedTuple):
-    """Accounts, kinds of GPUs asked for, who waits, and the nodes as they were when last counted."""
+    """Accounts, kinds of GPUs asked for, thresholds, and the nodes as they were when last counted."""
 
     accounts: Records
     kinds: Records
-    waiters: Records  # [g]
+    shape_of: SmallInts  # [g]
+    thresholds: Thresholds
     nodes: Records  # [n] COUNTED
     gpus: Records  # [n, d] DEVICE, as they were when last counted
     residents: SmallInts  # [n, k]: instances by application, when last counted
@@ -105,12 +94,14 @@ class Ledger(NamedTuple):
     state: Ints
 
 
-KINDS_OPEN, MOVED, OPEN_SHAPES, NEW_SHAPES, CAUGHT_UP, ROUND, HEAD, STATES = range(8)
+KINDS_OPEN, MOVED, OPEN_SHAPES, NEW_SHAPES, ARRIVALS, CAUGHT_UP, ROUND, PASSED, HEAD, STATES = range(10)
 """Positions in Ledger.state: lengths of the lists; the end of the log up to which all is counted, how often that was,
-and whose shape stands at the head of the line (or one of those below).
+the end of the log up to which passes have looked for somebody to start, and whose shape stands at the head of the line (or
+one of those below).
 
-The lists: kinds with open accounts; accounts whose total has left the span [low, high); shapes that wait though each of
-their groups has room; shapes that began to wait at this instant, most of which start in its pass."""
+The lists: kinds somebody waits with; accounts whose total has changed; shapes that wait though each of their groups has
+room; shapes that began to wait at this instant, most of which start in its pass; shapes that waited before, to which a job
+came since the last pass."""
 NOBODY, NO_HEAD = wide(-1), wide(-2)
 """Instead of the head's shape: nobody waits behind others; all wait behind others."""
 NEW, KNOWN = 1, 2
@@ -123,8 +114,6 @@ def make_ledger(requests: Records, groups: Records, shapes: Records, allowed: Re
     accounts = _accounts(requests, kind_of)
     np.maximum.at(accounts["most"], groups["request"], groups["size"])
     accounts["most"] = accounts["most"][accounts["request"]]
-    waiters = np.zeros(groups.size, WAITER)
-    waiters["shape"] = np.repeat(np.arange(shapes.size), shapes["groups"])
     bits, kinds["models"] = np.unique(models, return_inverse=True)
     sets = np.zeros(bits.size, MODELS)
     sets["bits"] = bits
@@ -138,7 +127,8 @@ def make_ledger(requests: Records, groups: Records, shapes: Records, allowed: Re
     return Ledger(
         accounts=accounts,
         kinds=kinds,
-        waiters=waiters,
+        shape_of=np.repeat(np.arange(shapes.size, dtype=np.int32), shapes["groups"]),
+        thresholds=make_thresholds(requests, groups, accounts["request"].astype(np.int64), kind_of, kinds.size),
         nodes=counted,
         gpus=machines.gpus.copy(),
         residents=machines.residents[:, APPLICATIONS:].copy(),
@@ -171,7 +161,7 @@ def _accounts(requests: Records, kind_of: Ints) -> Records:
     asked = requests[accounts["request"]]
     accounts["cpu"], accounts["memory"] = asked["cpu"], asked["memory"]
     accounts["more"] = (asked["disk"] > 0) | (asked["rdma"] > 0) | (asked["max_per_node"] >= 0)
-    for name in ("first_group", "next", "previous", "eased_on", "no_limit", "no_network"):
+    for name in ("next", "previous", "eased_on", "no_limit", "no_network"):
         accounts[name] = -1
     accounts["no_limit"][limited] = requests.size + np.arange(limited.size)
     accounts["no_network"][networked] = requests.size + limited.size + np.arange(networked.size)
@@ -186,15 +176,24 @@ def begin_waiting(ledger: Ledger, shapes: Records, s: int) -> None:
     ledger.state[NEW_SHAPES] += 1
 
 
+@inlined
+def note_arrival(ledger: Ledger, shapes: Records, s: int) -> None:
+    """Note that a job came to shape s, of which others wait: it may be short enough to overtake where they are not."""
+    if shapes[s].joined == KNOWN and shapes[s].arrived == 0:
+        shapes[s].arrived = 1
+        ledger.lists[ARRIVALS, ledger.state[ARRIVALS]] = s
+        ledger.state[ARRIVALS] += 1
+
+
 @compiled
 def has_room_for(
     ledger: Ledger, index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int
 ) -> bool:
     """Return what `has_room` does; from the account, where it is open and has caught up."""
     account = ledger.accounts[r]
+    if relaxed == GPU_ONLY and ledger.kinds[account.kind].holders > 0:
+        return ledger.kinds[account.kind].total >= size
     if account.holders == 0:
         return has_room(index, machines, requests, r, size, relaxed)
-    if relaxed == GPU_ONLY:
-        return ledger.kinds[account.kind].total >= size
     t = wide(r) if relaxed == FULL else wide(account.no_limit) if relaxed == NO_LIMIT else wide(account.no_network)
     return ledger.accounts[t].total >= size

@@ -6,51 +6,84 @@ from typing import Any
 
 import numpy as np
 
-from gputwin.simulation.engine.attribution import begin_wait, blame
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
 from gputwin.simulation.engine.index import LOG_END
-from gputwin.simulation.engine.ledger import CAUGHT_UP, NEW_SHAPES, begin_waiting
-from gputwin.simulation.engine.passes import begin, queue_of
+from gputwin.simulation.engine.ledger import CAUGHT_UP, NEW_SHAPES
+from gputwin.simulation.engine.lifecycle import ends_now, enqueue, queue_of, start, stop
+from gputwin.simulation.engine.lives import BY_FINISH, SHRUNK, STARTED, has_log_room
 from gputwin.simulation.engine.place import place, place_one, unplace
 from gputwin.simulation.engine.queue import WAITING, push, remove
-from gputwin.simulation.engine.running import believe, discharge
+from gputwin.simulation.engine.running import believe
 from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
 from gputwin.simulation.engine.state import wide
 from gputwin.simulation.engine.world import (
-    ATTRIBUTE,
+    ARRIVAL,
     BACKFILL,
+    BUDGET,
+    CHANGES,
     CONSERVATIVE,
-    FINISHED,
     GREEDY,
     LOOK_ONLY,
     LOSS,
     LOST,
+    NEIGHBOURS,
     NEVER_FITS,
+    PREEMPTS,
     RESERVED_JOB,
     RUNNING_COUNT,
+    RUNS,
     STARVING,
-    STRICT,
     WAITS,
     World,
 )
 
+ENDED, PAUSED, FULL_LOG = range(3)
+"""Why the loop returned: the run is over; its budget is spent; the log of segments or the heap is to be enlarged."""
 
-def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) -> float:
-    """Run the world to its end and return the time of the last event, s.
 
-    `schedule_pass(world, now, score, devices)` starts who of the waiting jobs may start now.
+def run(
+    world: World,
+    order: Any,
+    promotion: Any,
+    score: Any,
+    devices: Any,
+    claim: Any,
+    rank: Any,
+    crossing: Any,
+    speed: Any,
+    schedule_pass: Any,
+    handle: Any,
+    settle: Any,
+) -> int:
+    """Run the world on from where it stands and return why it stopped; all of its state is in the world.
+
+    `schedule_pass` starts who of the waiting jobs may start now, `handle` carries out the events that only runs with
+    change have, and `settle` gives those who started their rates.
     """
     jobs, shapes, mode = world.queue.jobs, world.queue.shapes, world.options[BACKFILL]
-    _mark_never_fitting(world, score, devices)
-    arrival, now = wide(0), 0.0
+    arrival, now, left = world.loop[ARRIVAL], world.clock[0], world.loop[BUDGET]
+    if left < 0:
+        _mark_never_fitting(world, score, devices)
+        left = -left
     while True:
+        world.loop[ARRIVAL], world.clock[0] = arrival, now
+        world.loop[BUDGET] = left
+        if left == 0:
+            return PAUSED
+        left -= 1
         coming = jobs[arrival].submit if arrival < jobs.size else np.inf
         upcoming = next_time(world.events)
+        if world.options[CHANGES] != 0:
+            if coming == np.inf and world.queue.counts[WAITING] + world.options[RUNNING_COUNT] == 0:
+                # Only nodes would go on failing.
+                upcoming = np.inf
+            elif not _has_room_for_an_instant(world, arrival):
+                return FULL_LOG
         planned = world.reserved_from[0] if mode == CONSERVATIVE and world.queue.counts[WAITING] > 0 else np.inf
         if coming == np.inf and upcoming == np.inf and planned == np.inf:
             _close(world, now)
-            return now
+            return ENDED
         now = min(coming, upcoming, planned)
         advance(
             world.series,
@@ -63,14 +96,19 @@ def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) 
         )
         decide = planned == now
         while next_time(world.events) == now:
-            decide = True
             kind, number = pop(world.events)
             if kind == FINISH:
-                _finish(world, number, now)
+                if ends_now(world, number, now):
+                    stop(world, number, now, wide(BY_FINISH))
+                    decide = True
             elif kind == CORRECT:
-                _correct(world, number, now)
+                decide = _correct(world, number, now) or decide
             elif kind == STARVE:
                 _starve(world, number)
+                decide = True
+            else:
+                decide = True
+                handle(world, kind, number, now, order, promotion, rank, crossing)
         while arrival < jobs.size and jobs[arrival].submit == now:
             # Jobs submitted together are put in order before any of them starts.
             decide = decide or (arrival + 1 < jobs.size and jobs[arrival + 1].submit == now)
@@ -81,7 +119,21 @@ def run(world: World, order: Any, score: Any, devices: Any, schedule_pass: Any) 
             arrival += 1
         if world.queue.counts[WAITING] > 0 and (decide or _look_again(world)):
             world.options[LOOK_ONLY] = not decide
-            schedule_pass(world, now, score, devices)
+            schedule_pass(world, now, order, promotion, claim, score, devices)
+        if world.lives.counts[STARTED] + world.lives.counts[SHRUNK] > 0 or world.options[NEIGHBOURS] != 0:
+            settle(world, now, rank, crossing, speed, score, devices)
+
+
+@compiled
+def _has_room_for_an_instant(world: World, arrival: int) -> bool:
+    """Return whether the log and the heap have room for what one instant can bring."""
+    jobs, together = world.queue.jobs, arrival
+    while together < jobs.size and jobs[together].submit == jobs[arrival].submit:
+        together += 1
+    present = world.queue.counts[WAITING] + world.options[RUNNING_COUNT] + together - arrival
+    room = world.events.count[0] + 4 * present + 64 < world.events.heap.size
+    room = room and world.outages.count[0] + world.machines.nodes.size < world.outages.log.size
+    return room and has_log_room(world.lives, world.options[RUNNING_COUNT])
 
 
 @inlined
@@ -118,47 +170,31 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     if mode == LOSS or (not undecided and (alone or passable)):
         single = world.queue.shapes[s].instances == 1
         if place_one(world, j, score, devices) if single else place(world, j, score, devices):
-            begin(world, j, now)
+            start(world, j, now)
             return False
         if mode == LOSS:
             world.queue.jobs[j].outcome = LOST
             return False
-    q = queue_of(world, s)
-    if mode != STRICT and world.queue.shapes[q].waiting == 0:
-        begin_waiting(world.ledger, world.queue.shapes, s)
-        if world.options[ATTRIBUTE] != 0:
-            # Its clocks stood still while nobody waited.
-            blame(world.causes, world.queue.shapes, s, wide(world.queue.shapes[s].cause), now)
-    if world.options[ATTRIBUTE] != 0:
-        begin_wait(world.causes, world.queue.shapes, s, j, now)
-    push(world.queue, q, j, order(world.queue.jobs, j, now, world.knobs))
+    enqueue(world, j, now, order(world.queue.jobs, j, now, world.knobs))
     if world.max_wait[0] < np.inf:
         schedule(world.events, now + world.max_wait[0], STARVE, j)
-    return not greedy
-
-
-@inlined
-def _finish(world: World, j: int, now: float) -> None:
-    world.queue.jobs[j].outcome = FINISHED
-    if world.queue.jobs[j].believed_end != now:
-        # The plan relied on another end: make it anew.
-        world.options[RESERVED_JOB] = -1
-    discharge(world, j)
+    return not greedy or world.options[PREEMPTS] != 0
 
 
 @compiled
-def _correct(world: World, j: int, now: float) -> None:
-    """Believe a job that outlives its prediction to run as long again.
+def _correct(world: World, j: int, now: float) -> bool:
+    """Believe a job that outlives its prediction to run as long again; False where the event no longer agrees with it.
 
     Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated Predictions", 2007, section 3.2.
     """
     job = world.queue.jobs[j]
-    if job.outcome == FINISHED:
-        return
+    if job.outcome != RUNS or job.believed_end > np.nextafter(now, np.inf):
+        return False
     believe(world, j, now + max(now - job.start, 1.0))
     if job.believed_end < job.end:
         schedule(world.events, job.believed_end, CORRECT, j)
     world.options[RESERVED_JOB] = -1
+    return True
 
 
 @compiled

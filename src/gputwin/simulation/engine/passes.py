@@ -7,74 +7,45 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from gputwin.simulation.engine.attribution import blame_head, end_wait
-from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.events import CORRECT, FINISH, schedule
+from gputwin.simulation.engine.attribution import blame_head
+from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.index import FIRST_FITS
-from gputwin.simulation.engine.ledger import NEW_SHAPES, NOBODY, OPEN_SHAPES
+from gputwin.simulation.engine.ledger import ARRIVALS, NEW_SHAPES, NOBODY, OPEN_SHAPES
+from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.place import fits, place, unplace
-from gputwin.simulation.engine.queue import before, first, first_of_all, first_short, remove
+from gputwin.simulation.engine.queue import before, first, first_of_all
 from gputwin.simulation.engine.reservation import reserve
-from gputwin.simulation.engine.running import enlist
+from gputwin.simulation.engine.shape_tree import ANYTHING
+from gputwin.simulation.engine.startable import (
+    CLOSED,
+    SHORT_ONLY,
+    candidate,
+    first_beside,
+    first_with_room,
+    has_all_room,
+    lacking,
+    list_touched,
+    wait_for,
+)
 from gputwin.simulation.engine.state import wide
-from gputwin.simulation.engine.veils import fits_beside, refresh, restore, withhold, withhold_row
-from gputwin.simulation.engine.waiting import count_changes, end_pass, end_waiting, hopeless, look_for_room, reason
+from gputwin.simulation.engine.veils import lacks_beside, refresh, restore, withhold, withhold_row
+from gputwin.simulation.engine.waiting import end_pass, reason
 from gputwin.simulation.engine.world import (
     ATTRIBUTE,
-    BACKFILL,
+    HELD_BACK,
     LOOK_ONLY,
+    PASSES,
     RESERVED_JOB,
-    RUNS,
     SHOWN,
     STARVING,
-    STRICT,
-    TRACK,
     World,
 )
 
-CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
 _TRIALS = 8
 """With more reserved nodes in the way, hiding all of them is cheaper."""
 
 
-@inlined
-def begin(world: World, j: int, now: float) -> None:
-    """Start job j, which has just been placed."""
-    job = world.queue.jobs[j]
-    job.start = now
-    job.outcome = RUNS
-    job.end = now + job.duration
-    job.believed_end = now + job.predicted
-    enlist(world, j)
-    if job.end < np.inf:
-        schedule(world.events, job.end, FINISH, j)
-    if job.believed_end < job.end and world.options[TRACK] != 0:
-        schedule(world.events, job.believed_end, CORRECT, j)
-
-
-@compiled
-def start_waiting(world: World, j: int, now: float) -> None:
-    """Start job j, which has just been placed, out of the queue."""
-    job = world.queue.jobs[j]
-    q = queue_of(world, wide(job.shape))
-    remove(world.queue, q, j)
-    if world.options[BACKFILL] != STRICT and world.queue.shapes[q].waiting == 0:
-        end_waiting(world, q)
-    world.options[STARVING] -= job.key == -np.inf
-    if world.options[ATTRIBUTE] != 0:
-        end_wait(world.causes, world.queue.shapes, job.shape, j, job.submit, now)
-    begin(world, j, now)
-
-
-@inlined
-def queue_of(world: World, s: int) -> int:
-    """Return the queue that jobs of shape s wait in: one for all under strict order, else one per shape."""
-    return 0 if world.options[BACKFILL] == STRICT else s
-
-
-def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
+def strict_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
     """Start jobs in order until one does not fit; nobody overtakes it."""
     while True:
         j = first(world.queue, 0)
@@ -87,84 +58,142 @@ def strict_pass(world: World, now: float, score: Any, devices: Any) -> None:
         start_waiting(world, j, now)
 
 
-def greedy_pass(world: World, now: float, score: Any, devices: Any) -> None:
+def greedy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
     """Start every job that fits, in order; others are passed over. All jobs of a shape fit or fail alike: it is tried."""
     if world.options[LOOK_ONLY] != 0:
         end_pass(world, NOBODY, now)
         return
-    look_for_room(world)
-    candidates, count = world.queue.candidates, _may_fit(world)
-    while count > 0:
-        at, j = 0, first(world.queue, candidates[0])
-        for k in range(1, count):
-            other = first(world.queue, candidates[k])
-            if before(world.queue.jobs, other, j):
-                at, j = k, other
-        s = wide(candidates[at])
-        if not hopeless(world, s) and place(world, j, score, devices):
+    queue = world.queue
+    nodes = list_touched(world, world.options[HELD_BACK] != 0)
+    world.options[HELD_BACK] = 0
+    fresh = _new_shapes(world)
+    while True:
+        j = first_with_room(world, nodes)
+        for k in range(fresh):
+            other = first(queue, wide(queue.candidates[k]))
+            if j < 0 or before(queue.jobs, other, j):
+                j = other
+        if j < 0:
+            break
+        s = wide(queue.jobs[j].shape)
+        if place(world, j, score, devices):
             start_waiting(world, j, now)
-            count_changes(world)
-            if world.queue.shapes[s].waiting > 0:
-                continue
-        count -= 1
-        candidates[at] = candidates[count]
+        else:
+            queue.shapes[s].tried = world.options[PASSES]
+            wait_for(world, s, lacking(world, s))
+        fresh = _still_fresh(world, fresh)
     end_pass(world, NOBODY, now)
 
 
-@inlined
-def _may_fit(world: World) -> int:
-    """Collect the shapes that have room, and those of which nothing is known yet; return their number."""
-    ledger, candidates = world.ledger, world.queue.candidates
-    count = ledger.state[OPEN_SHAPES]
-    for k in range(count):
-        candidates[k] = ledger.lists[OPEN_SHAPES, k]
+@compiled
+def _new_shapes(world: World) -> int:
+    """Collect the shapes of which nothing is known yet and that have room; return their number."""
+    ledger, count = world.ledger, 0
     for k in range(ledger.state[NEW_SHAPES]):
-        if world.queue.shapes[ledger.lists[NEW_SHAPES, k]].waiting > 0:
-            candidates[count] = ledger.lists[NEW_SHAPES, k]
+        s = wide(ledger.lists[NEW_SHAPES, k])
+        if world.queue.shapes[s].waiting > 0 and has_all_room(world, s):
+            world.queue.candidates[count] = s
             count += 1
     return count
 
 
-def easy_pass(world: World, now: float, score: Any, devices: Any) -> None:
+@compiled
+def _still_fresh(world: World, count: int) -> int:
+    """Drop collected shapes that have been tried in vain or wait no more; return how many are left."""
+    shapes, candidates, kept = world.queue.shapes, world.queue.candidates, 0
+    for k in range(count):
+        s = candidates[k]
+        if shapes[s].waiting > 0 and shapes[s].tried != world.options[PASSES]:
+            candidates[kept] = s
+            kept += 1
+    return kept
+
+
+def easy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
+    queue, shapes = world.queue, world.queue.shapes
     while True:
-        head = first_of_all(world.queue)
+        head = first_of_all(queue)
         if head < 0:
             world.options[RESERVED_JOB] = -1
+            _forget_arrivals(world)
             world.ledger.state[NEW_SHAPES] = 0
             return
-        count_changes(world)
-        if hopeless(world, wide(world.queue.jobs[head].shape)) or not place(world, head, score, devices):
+        if not (fits(world, wide(queue.jobs[head].shape)) and place(world, head, score, devices)):
             break
         start_waiting(world, head, now)
         # It may have taken what was reserved for one behind it.
         world.options[RESERVED_JOB] = -1
-    if world.options[RESERVED_JOB] != head:
+    anew = world.options[RESERVED_JOB] != head
+    # Listed first: a reservation tries changes that it takes back.
+    nodes = list_touched(world, False)
+    if anew:
         reserve(world, head, score, devices)
-    candidates, shapes = world.queue.candidates, world.queue.shapes
-    look_for_room(world)
-    count = _open_shapes(world, head)
-    window = world.reserved_from[0] - now
-    while count > 0:
-        at, best = -1, wide(-1)
+    refresh(world)
+    first_shape, window = wide(queue.jobs[head].shape), world.reserved_from[0] - now
+    count = _shapes_to_ask(world, first_shape, anew)
+    while True:
+        j = first_beside(world, nodes, window, first_shape)
+        kept = 0
         for k in range(count):
-            j = _candidate(world, candidates[k], shapes[candidates[k]].reach, window)
-            if j >= 0 and (best < 0 or before(world.queue.jobs, j, best)):
-                at, best = k, j
-        if best < 0:
+            s = wide(queue.candidates[k])
+            other = candidate(world, s, window) if shapes[s].waiting > 0 else wide(-1)
+            if other >= 0:
+                queue.candidates[kept] = s
+                kept += 1
+                if j < 0 or before(queue.jobs, other, j):
+                    j = other
+        count = kept
+        if j < 0:
             break
-        s = wide(candidates[at])
-        ends_before = world.queue.jobs[best].predicted <= window
-        placed = not hopeless(world, s) and _place_beside(world, best, ends_before, score, devices)
-        if placed:
-            start_waiting(world, best, now)
-            count_changes(world)
+        s = wide(queue.jobs[j].shape)
+        ends_before = queue.jobs[j].predicted <= window
+        if _place_beside(world, j, ends_before, score, devices):
+            start_waiting(world, j, now)
+            refresh(world)
         else:
             shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
-        if shapes[s].reach == CLOSED or shapes[s].waiting == 0:
-            count -= 1
-            candidates[at] = candidates[count]
-    end_pass(world, wide(world.queue.jobs[head].shape), now)
+            g = lacking(world, s)
+            wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))
+    world.options[HELD_BACK] = 1
+    end_pass(world, first_shape, now)
+
+
+@compiled
+def _shapes_to_ask(world: World, head: int, anew: bool) -> int:
+    """Collect the shapes to ask whatever node has changed; return their number.
+
+    These are the new ones, those to which a job came, and where there is a new reservation all that have room. The
+    shape at the head has its reservation and is not among them.
+    """
+    ledger, candidates, shapes, count = world.ledger, world.queue.candidates, world.queue.shapes, 0
+    for k in range(ledger.state[NEW_SHAPES]):
+        s = ledger.lists[NEW_SHAPES, k]
+        if shapes[s].waiting > 0 and s != head:
+            candidates[count] = s
+            count += 1
+    for k in range(ledger.state[ARRIVALS]):
+        s = ledger.lists[ARRIVALS, k]
+        # Those with room are asked below.
+        if shapes[s].waiting > 0 and s != head and not (anew and shapes[s].open_at >= 0):
+            candidates[count] = s
+            count += 1
+    if anew:
+        for k in range(ledger.state[OPEN_SHAPES]):
+            s = ledger.lists[OPEN_SHAPES, k]
+            if s != head:
+                candidates[count] = s
+                count += 1
+    _forget_arrivals(world)
+    return count
+
+
+@compiled
+def _forget_arrivals(world: World) -> None:
+    ledger = world.ledger
+    for k in range(ledger.state[ARRIVALS]):
+        world.queue.shapes[ledger.lists[ARRIVALS, k]].arrived = 0
+    ledger.state[ARRIVALS] = 0
 
 
 @compiled
@@ -173,7 +202,7 @@ def _place_beside(world: World, j: int, ends_before: bool, score: Any, devices: 
     if ends_before:
         return place(world, j, score, devices)
     refresh(world)
-    if world.requests[0].slot == FIRST_FITS and world.queue.shapes[world.queue.jobs[j].shape].groups == 1:
+    if world.requests[0].slot == FIRST_FITS:
         placed = _place_on_trial(world, j, score, devices)
     else:
         withhold(world)
@@ -208,44 +237,18 @@ def _place_on_trial(world: World, j: int, score: Any, devices: Any) -> bool:
     return place(world, j, score, devices)
 
 
-@compiled
-def _open_shapes(world: World, head: int) -> int:
-    """Collect the shapes that fit now, and say for each whether long jobs fit beside the reservation too.
-
-    The head's own shape has its reservation and is not among them.
-    """
-    candidates, shapes, found, count = world.queue.candidates, world.queue.shapes, _may_fit(world), 0
-    for k in range(found):
-        s = candidates[k]
-        if s != world.queue.jobs[head].shape:
-            candidates[count] = s
-            shapes[s].reach = SHORT_ONLY
-            count += 1
-    if count > 0:
-        refresh(world)
-        for k in range(count):
-            if fits_beside(world, wide(candidates[k])):
-                shapes[candidates[k]].reach = OPEN
-    return count
-
-
-@compiled
-def _candidate(world: World, s: int, reach: int, window: float) -> int:
-    if reach == OPEN:
-        return first(world.queue, s)
-    return first_short(world.queue, s, window)
-
-
 _greedy_pass, _easy_pass = compiled(greedy_pass), compiled(easy_pass)
 
 
-def greedy_pass_with_limit(world: World, now: float, score: Any, devices: Any) -> None:
+def greedy_pass_with_limit(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+) -> None:
     """Start every job that fits, in order, unless one has reached the longest wait: that one has a reservation."""
     while world.options[STARVING] > 0:
         head = first_of_all(world.queue)
         if not place(world, head, score, devices):
-            _easy_pass(world, now, score, devices)
+            _easy_pass(world, now, order, promotion, claim, score, devices)
             return
         start_waiting(world, head, now)
         world.options[RESERVED_JOB] = -1
-    _greedy_pass(world, now, score, devices)
+    _greedy_pass(world, now, order, promotion, claim, score, devices)

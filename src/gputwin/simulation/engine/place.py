@@ -112,6 +112,34 @@ def place_in_order(world: World, j: int, score: Any, devices: Any) -> bool:
     return True
 
 
+@compiled
+def all_fit(world: World, j: int, score: Any, devices: Any) -> bool:
+    """Return whether job j fits now; nothing stays changed."""
+    s = wide(world.queue.jobs[j].shape)
+    if not fits_now(world, s):
+        return False
+    if world.queue.shapes[s].groups == 1:
+        return True
+    begin = world.queue.jobs[j].first_slot
+    if not place(world, j, score, devices):
+        return False
+    unplace(world, begin, begin + world.queue.shapes[s].instances)
+    return True
+
+
+@compiled
+def add_instances(world: World, r: int, begin: int, end: int, score: Any, devices: Any) -> bool:
+    """Place instances of r in slots begin..end one by one, by score; all of them, or none and False."""
+    freed = world.index.log_end[FREED]
+    for i in range(begin, end):
+        n = best_node(world.index, world.machines, world.requests, r, world.knobs, score)
+        if n < 0 or not _put(world, wide(i), r, n, devices):
+            unplace(world, begin, wide(i))
+            world.index.log_end[FREED] = freed
+            return False
+    return True
+
+
 @inlined
 def _put(world: World, i: int, r: int, n: int, devices: Any) -> bool:
     """Put one instance of r on node n; False where the policy finds no devices, though there is room."""

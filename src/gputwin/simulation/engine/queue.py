@@ -1,5 +1,7 @@
 """Waiting jobs of each shape in order of (key, job): a treap that also knows the shortest job below each branch.
 
+Where shapes are many, a tree over them (`shape_tree.py`) knows who goes first.
+
 Seidel and Aragon, "Randomized Search Trees", 1996; priorities are a hash of the job's number, so the same jobs make the
 same tree. The least predicted duration kept in each subtree answers EASY's question (who is next in order and short
 enough) in O(log queue) instead of a scan.
@@ -12,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.shape_tree import ShapeTree, update_leaf
 from gputwin.simulation.engine.state import Ints, Records, SmallInts, wide
 
 
@@ -21,14 +24,15 @@ class Queue(NamedTuple):
     jobs: Records
     shapes: Records
     listed: SmallInts
-    candidates: SmallInts  # scratch: shapes that may start in the present pass
+    candidates: SmallInts  # scratch: shapes that may start in the present pass, some more than once
+    tree: ShapeTree  # without branches where no pass asks it
     counts: Ints  # waiting jobs, listed shapes, the job that goes before all others (-1: not known)
 
 
 WAITING, LISTED, FIRST = 0, 1, 2
 
 
-def make_queue(jobs: Records, shapes: Records) -> Queue:
+def make_queue(jobs: Records, shapes: Records, tree: ShapeTree) -> Queue:
     """Return empty queues."""
     shapes["root"] = -1
     shapes["listed_at"] = -1
@@ -36,8 +40,9 @@ def make_queue(jobs: Records, shapes: Records) -> Queue:
     shapes["first"] = -1
     shapes["fits"] = -1
     shapes["open_at"] = -1
-    listed, candidates = np.zeros(shapes.size, np.int32), np.zeros(shapes.size, np.int32)
-    return Queue(jobs, shapes, listed, candidates, np.array([0, 0, -1], np.int64))
+    shapes["watched"] = -1
+    listed, candidates = np.zeros(shapes.size, np.int32), np.zeros(3 * shapes.size, np.int32)
+    return Queue(jobs, shapes, listed, candidates, tree, np.array([0, 0, -1], np.int64))
 
 
 @inlined
@@ -125,6 +130,41 @@ def _remove(jobs: Records, t: int, j: int) -> int:
 
 
 @compiled
+def insert(jobs: Records, root: int, j: int) -> int:
+    """Put job j, whose key is set, into the tree below `root`, and return the new root."""
+    jobs[j].left = jobs[j].right = -1
+    return _insert(jobs, wide(root), j)
+
+
+@compiled
+def take_out(jobs: Records, root: int, j: int) -> int:
+    """Take job j out of the tree below `root`, and return the new root."""
+    return _remove(jobs, wide(root), j)
+
+
+@compiled
+def last(jobs: Records, root: int) -> int:
+    """Return the job that goes last in the tree below `root`; -1 for none."""
+    t = wide(root)
+    while t >= 0 and jobs[t].right >= 0:
+        t = wide(jobs[t].right)
+    return t
+
+
+@compiled
+def previous(jobs: Records, root: int, j: int) -> int:
+    """Return the job that goes right before job j in the tree below `root`; -1 for none."""
+    t, found = wide(root), wide(-1)
+    while t >= 0:
+        if before(jobs, t, j):
+            found = t
+            t = wide(jobs[t].right)
+        else:
+            t = wide(jobs[t].left)
+    return found
+
+
+@compiled
 def push(queue: Queue, s: int, j: int, key: float) -> None:
     """Put job j into the queue of shape s."""
     job, shape = queue.jobs[j], queue.shapes[s]
@@ -142,6 +182,8 @@ def push(queue: Queue, s: int, j: int, key: float) -> None:
         shape.listed_at = queue.counts[LISTED]
         queue.listed[queue.counts[LISTED]] = s
         queue.counts[LISTED] += 1
+    if queue.tree.branches.size > 0:
+        update_leaf(queue.tree, queue.jobs, queue.shapes, s)
 
 
 @compiled
@@ -161,6 +203,8 @@ def remove(queue: Queue, s: int, j: int) -> None:
         queue.listed[shape.listed_at] = last
         queue.shapes[last].listed_at = shape.listed_at
         shape.listed_at = -1
+    if queue.tree.branches.size > 0:
+        update_leaf(queue.tree, queue.jobs, queue.shapes, s)
 
 
 @inlined
@@ -199,6 +243,8 @@ def first_of_all(queue: Queue) -> int:
     best = queue.counts[FIRST]
     if best >= 0:
         return best
+    if queue.tree.branches.size > 0:
+        return wide(queue.tree.branches[1].job)
     for k in range(queue.counts[LISTED]):
         j = first(queue, queue.listed[k])
         if best < 0 or before(queue.jobs, j, best):

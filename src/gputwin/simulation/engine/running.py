@@ -6,7 +6,8 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import touch
-from gputwin.simulation.engine.state import give_back, wide
+from gputwin.simulation.engine.outages import drained, hide
+from gputwin.simulation.engine.state import DRAINING, UP, give_back, wide
 from gputwin.simulation.engine.world import RUNNING_COUNT, STALE, TRACK, World
 
 
@@ -26,7 +27,7 @@ def enlist(world: World, j: int) -> None:
 
 
 @inlined
-def discharge(world: World, j: int) -> None:
+def discharge(world: World, j: int, now: float) -> None:
     """Free what job j holds and forget that it runs; where it ran stays on record."""
     job = world.queue.jobs[j]
     end = job.first_slot + world.queue.shapes[job.shape].instances
@@ -34,6 +35,8 @@ def discharge(world: World, j: int) -> None:
         slot = world.slots[i]
         n = wide(slot.node)
         give_back(world.machines, world.requests, wide(slot.request), n, slot.devices)
+        if world.machines.nodes[n].state != UP:
+            hide(world.outages, world.machines, world.series.capacity, n, False)
         touch(world.index, world.machines, n, True)
     world.options[RUNNING_COUNT] -= 1
     if world.options[TRACK] == 0:
@@ -43,6 +46,31 @@ def discharge(world: World, j: int) -> None:
     world.queue.jobs[last].running_at = job.running_at
     for i in range(job.first_slot, end):
         _unlink(world, i)
+        n = wide(world.slots[i].node)
+        if world.machines.nodes[n].state == DRAINING:
+            drained(world.outages, world.machines, world.series.capacity, n, now)
+
+
+@compiled
+def release(world: World, begin: int, end: int) -> None:
+    """Free the instances in slots begin..end of a job that runs on."""
+    for i in range(begin, end):
+        n = wide(world.slots[i].node)
+        give_back(world.machines, world.requests, wide(world.slots[i].request), n, world.slots[i].devices)
+        if world.machines.nodes[n].state != UP:
+            hide(world.outages, world.machines, world.series.capacity, n, False)
+        touch(world.index, world.machines, n, True)
+        _unlink(world, i)
+
+
+@compiled
+def take_up(world: World, j: int, begin: int, end: int) -> None:
+    """Note that job j, which runs, has instances in slots begin..end too."""
+    for i in range(begin, end):
+        request = world.requests[world.slots[i].request]
+        world.links[i].job, world.links[i].end = j, world.queue.jobs[j].believed_end
+        world.links[i].gpu_milli = request.gpu_milli * request.gpu_count
+        _link(world, i)
 
 
 @compiled

@@ -1,8 +1,8 @@
 """The best node for a request under a placement's score.
 
 Two ways, whichever costs less now: ask every node that fits, or keep the scores of all nodes in a tournament tree and
-ask only nodes that changed since. Scores are kept of a request that comes often while many nodes fit it, and always
-where a score is dear.
+ask only nodes that changed since. Scores are kept of a request that comes so often that few nodes change in between, and
+always where a score is dear.
 """
 
 from __future__ import annotations
@@ -13,14 +13,12 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.index import FIRST_FITS, FULL, LOG_END, Index, next_fit, room_on
-from gputwin.simulation.engine.state import Knobs, Machines, Records, wide
+from gputwin.simulation.engine.state import WHOLE, Knobs, Machines, Records, wide
 
-_FEW = 32
-"""With fewer nodes to ask, asking is cheaper than keeping."""
-_OFTEN = 4
-"""Changes between two uses, per node that fits, up to which a request comes often."""
-
-
+_CHANGES_PER_SCAN = 24
+"""Following one change costs about as much as scanning this many nodes."""
+_BLOCK = 8
+"""Nodes passed over at once in a scan."""
 _LOWEST = -1e308
 
 
@@ -32,18 +30,47 @@ def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs
         return next_fit(index, machines, requests, r, wide(0), FULL)
     end = index.log_end[LOG_END]
     since, request.used = end - request.used, end
-    if request.seen >= 0 and end - request.seen <= request.fitting:
+    if request.seen >= 0 and _follows(index, end - request.seen, request.fitting):
         _follow(index, machines, requests, r, knobs, score)
         request.seen = end
         return index.winners[request.slot, 1]
+    if request.slot >= 0 and since == 1 and _still_best(index, machines, requests, r, knobs, score):
+        return request.best
     best = _ask_all(index, machines, requests, r, knobs, score)
-    pays = request.fitting >= _FEW and since <= _OFTEN * request.fitting
-    if request.slot >= 0 and (pays or index.dear[0] != 0):
+    request.seen = -1
+    if request.slot >= 0 and (index.dear[0] != 0 or _follows(index, since, request.fitting)):
+        # Asked for again so soon that keeping the scores would have paid.
         _build(index, request.slot)
         request.seen = end
-    else:
-        request.seen = -1
     return best
+
+
+@inlined
+def _still_best(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> bool:
+    """Return whether the node last found best, the only one that has changed since, is best again.
+
+    So it is where its score has not fallen, since those of all others are what they were.
+    """
+    request, end = requests[r], index.log_end[LOG_END]
+    n = request.best
+    if n < 0 or index.log[(end - 1) & (index.log.size - 1)] != n:
+        return False
+    if room_on(machines, requests, index.allowed, r, n, FULL) <= 0:
+        return False
+    value = _score(machines, requests, r, n, knobs, score)
+    if value < request.top:
+        return False
+    request.top = value
+    return True
+
+
+@inlined
+def _follows(index: Index, changes: int, fitting: int) -> bool:
+    """Return whether following so many changes costs less than scanning all nodes."""
+    if index.dear[0] != 0:
+        # Never more than the log holds.
+        return changes <= fitting
+    return changes * _CHANGES_PER_SCAN <= index.scores.shape[1]
 
 
 @inlined
@@ -56,21 +83,44 @@ def _score(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs, 
 @compiled
 def _ask_all(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> int:
     """Return the best of all nodes that fit; where the request has a slot, their scores are noted there."""
-    slot, count = requests[r].slot, machines.nodes.size
-    best, top, fitting, n = -1, -np.inf, 0, -1
+    request, branches, count = requests[r], index.branches, machines.nodes.size
+    slot, leaves = request.slot, branches.size // 2
+    whole = share = 0
+    models = -1
+    if request.gpu_count > 0:
+        models, share = index.models[r], request.gpu_milli
+        whole = request.gpu_count if request.gpu_milli == WHOLE else 0
+    # The tree's leaf tells all there is to know of a node, unless the request asks for more than the tree knows.
+    more = request.disk > 0 or request.rdma > 0 or request.max_per_node >= 0 or request.gpu_memory > 0
+    more = more or (request.gpu_count > 1 and whole == 0)
+    best, top, fitting = -1, -np.inf, 0
     if slot >= 0:
         index.scores[slot, :] = -np.inf
-    while n + 1 < count:
-        n = next_fit(index, machines, requests, r, n + 1, FULL)
-        if n < 0:
+    step = min(_BLOCK, leaves)
+    for block in range(leaves // step):
+        begin = block * step
+        if begin >= count:
             break
-        fitting += 1
-        value = _score(machines, requests, r, n, knobs, score)
-        if slot >= 0:
-            index.scores[slot, n] = value
-        if best < 0 or value > top:
-            best, top = n, value
-    requests[r].fitting = fitting
+        above = branches[(leaves + begin) // step]
+        if above.share < share or above.whole < whole or above.models & models == 0:
+            continue
+        if above.cpu < request.cpu or above.memory < request.memory:
+            continue
+        for n in range(begin, min(begin + step, count)):
+            leaf = branches[leaves + n]
+            if leaf.share < share or leaf.whole < whole or leaf.models & models == 0:
+                continue
+            if leaf.cpu < request.cpu or leaf.memory < request.memory:
+                continue
+            if more and room_on(machines, requests, index.allowed, r, n, FULL) <= 0:
+                continue
+            fitting += 1
+            value = _score(machines, requests, r, n, knobs, score)
+            if slot >= 0:
+                index.scores[slot, n] = value
+            if best < 0 or value > top:
+                best, top = n, value
+    request.fitting, request.best, request.top = fitting, best, top
     return best
 
 

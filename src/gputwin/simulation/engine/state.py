@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.compiled import compiled, config, inlined
 
 Records = NDArray[Any]
 Ints = NDArray[np.int64]
@@ -22,7 +22,7 @@ SmallInts = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
-wide: Any = np.int64
+wide: Any = int if config.DISABLE_JIT else np.int64
 """Makes a 32-bit field of a record the integer compiled code counts with, and a constant no more than an integer.
 
 Without it, Numba compiles what it is handed to anew for 32 bits, and for each constant.
@@ -50,10 +50,12 @@ NODE = np.dtype(
         ("domain", np.int64),
         ("first_planned", np.int64),  # an instance planned here, start of a list; -1: none
         ("first_slot", np.int64),  # an instance that runs here, start of a list; -1: none (kept for backfilling only)
+        ("state", np.int64),  # UP, DRAINING, DOWN or BOOTING
         ("fragmentation", np.float64),
     ],
     align=True,
 )
+UP, DRAINING, DOWN, BOOTING = range(4)
 
 DEVICE = np.dtype([("free", np.int64), ("memory_free", np.int64)], align=True)
 
@@ -73,6 +75,10 @@ REQUEST = np.dtype(
         ("seen", np.int64),  # end of the log up to which its scores are right; -1: they are not kept
         ("used", np.int64),  # end of the log when it was last asked for
         ("fitting", np.int64),  # nodes that fit it, when last counted
+        ("best", np.int64),  # the node last found best
+        ("top", np.float64),  # its score then
+        ("room", np.int64),  # at most so many instances fit on all nodes together
+        ("counted_at", np.int64),  # end of the log when that was counted; -1: not known
     ],
     align=True,
 )
@@ -94,7 +100,8 @@ JOB = np.dtype(
         ("priority", np.float64),
         ("deadline", np.float64),
         ("gpu_milli", np.float64),  # of the whole gang
-        ("attained", np.float64),  # s of service so far
+        ("attained", np.float64),  # s it has run so far
+        ("done", np.float64),  # work done so far, s at full speed
         ("planned", np.float64),  # when it will start, where it has a reservation of its own
         ("key", np.float64),
         ("least", np.float64),  # in the queue
@@ -116,9 +123,14 @@ SHAPE = np.dtype(
         ("never_fits", np.int32),  # -1: not tried yet
         ("reach", np.int32),  # what may overtake in the present pass
         ("fits", np.int32),  # whether it did at `checked`, an end of the log; -1: not known
+        ("smaller", np.int32),  # the same on half as many instances, the next size a job may have; -1: none
+        ("larger", np.int32),  # the next larger size; -1: none
         ("joined", np.int32),  # NEW: began to wait at this instant, before the pass; KNOWN: the ledger knows it; else 0
         ("open_at", np.int32),  # in the ledger's list of those with room; -1: it waits for room, or nobody waits
         ("first", np.int32),  # the waiting job that goes first; -1: none
+        ("watched", np.int32),  # the group whose lack of room keeps it from starting; -1: not known
+        ("arrived", np.int32),  # 1: a job came since the last pass, and others of the shape waited already
+        ("tried", np.int64),  # the last pass that looked at it
         ("checked", np.int64),
         ("since", np.float64),
     ],

@@ -122,15 +122,18 @@ def restore(world: World) -> None:
 
 
 @compiled
-def fits_beside(world: World, s: int) -> bool:
-    """Return whether each group of shape s, taken alone, fits beside what the reservation will need; nothing is hidden."""
+def lacks_beside(world: World, s: int) -> int:
+    """Return a group of shape s that, taken alone, lacks room beside what the reservation will need; -1 for none.
+
+    Nothing is hidden.
+    """
     shape, count = world.queue.shapes[s], world.machines.nodes.size
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r, n, room = wide(world.groups[g].request), -1, 0
         while room < world.groups[g].size:
             n = next_fit(world.index, world.machines, world.requests, r, n + 1, FULL) if n + 1 < count else -1
             if n < 0:
-                return False
+                return wide(g)
             k = wide(world.rows[n])
             veiled = k >= 0 and world.veils[k] == SHOWN
             if veiled and _too_little_left(world, r, n, k):
@@ -140,7 +143,7 @@ def fits_beside(world: World, s: int) -> bool:
             room += max(room_on(world.machines, world.requests, world.index.allowed, r, n, FULL), 0)
             if veiled:
                 veil(world, k, -1)
-    return True
+    return wide(-1)
 
 
 @inlined

@@ -1,19 +1,20 @@
 """What waiting shapes wait for, looked at again only where something it depends on has changed.
 
 Whether a shape has room, and what it lacks otherwise, follows from a few totals: the room of its requests and of their
-kinds of GPUs (`ledger.py`), and the free GPUs of its models. Each total is compared with thresholds only: the sizes of
-those who wait. So with each goes the span within which no comparison comes out differently; shapes are asked again when
-a total has left it, and then only those whose threshold it passed.
+kinds of GPUs (`ledger.py`), and what is free in all. A shape is looked at again when one of these totals has passed its
+threshold (`thresholds.py`) between the end of one pass and the end of the next.
+
+Under greedy skip nobody waits at the end of a pass who has room. So a shape of one group needs no total of its own there,
+unless it asks for network cards or has a limit per node.
 """
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.attribution import BEHIND, blame, cause_of
+from gputwin.simulation.engine.attribution import BEHIND, OUTAGE, blame, cause_of
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.counting import catch_up, hold, release
-from gputwin.simulation.engine.index import FULL
+from gputwin.simulation.engine.counting import catch_up, hold, hold_kind, release, release_kind, total_of_kind
+from gputwin.simulation.engine.index import FULL, LOG_END, has_room
 from gputwin.simulation.engine.ledger import (
-    ENDLESS,
     HEAD,
     KINDS_OPEN,
     KNOWN,
@@ -22,48 +23,74 @@ from gputwin.simulation.engine.ledger import (
     NEW_SHAPES,
     NOBODY,
     OPEN_SHAPES,
+    PASSED,
 )
-from gputwin.simulation.engine.state import FREE_MODELS, wide
-from gputwin.simulation.engine.world import ATTRIBUTE, DRAWS, World
+from gputwin.simulation.engine.outages import hidden_room
+from gputwin.simulation.engine.queue import LISTED
+from gputwin.simulation.engine.shape_tree import ANYTHING, watch
+from gputwin.simulation.engine.state import wide
+from gputwin.simulation.engine.thresholds import PER_KIND
+from gputwin.simulation.engine.world import ATTRIBUTE, TOTALS, World
 
 
 @compiled
 def reason(world: World, s: int) -> int:
     """Return what keeps a job of shape s from starting now."""
-    return cause_of(world.machines, world.requests, world.queue.shapes, world.groups, world.index, world.ledger, s)
+    if world.outages.count[1] > 0 and _would_fit(world, s):
+        return wide(OUTAGE)
+    alone = world.queue.shapes[s].joined == KNOWN and _needs_no_totals(world, s)
+    return cause_of(
+        world.machines, world.requests, world.queue.shapes, world.groups, world.index, world.ledger, s, alone
+    )
+
+
+@compiled
+def _would_fit(world: World, s: int) -> bool:
+    """Return whether shape s lacks room now, and each of its groups would have it if no node were out."""
+    shape, lacks = world.queue.shapes[s], False
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        r, size = wide(world.groups[g].request), wide(world.groups[g].size)
+        if not has_room(world.index, world.machines, world.requests, r, size, FULL):
+            lacks = True
+            hidden = hidden_room(world.outages, world.machines, world.requests, world.index.allowed, r)
+            visible = size - hidden
+            if visible > 0 and not has_room(world.index, world.machines, world.requests, r, visible, FULL):
+                return False
+    return lacks
+
+
+@inlined
+def _needs_no_totals(world: World, s: int) -> bool:
+    """Return whether shape s has no accounts: nobody asks whether it has room, since it has none while it waits."""
+    shape = world.queue.shapes[s]
+    if world.options[TOTALS] != 0 or shape.groups > 1:
+        return False
+    request = world.requests[world.groups[shape.first_group].request]
+    return request.max_per_node < 0 and request.rdma == 0
 
 
 @inlined
 def count_changes(world: World) -> None:
-    """Bring the ledger up to date with the nodes."""
+    """Bring the totals up to date with the nodes."""
     catch_up(world.ledger, world.index, world.machines, world.requests)
-
-
-@inlined
-def hopeless(world: World, s: int) -> bool:
-    """Return whether placing a job of shape s is sure to fail, by a ledger that has caught up.
-
-    Where scores are draws, it must not be spared if an instance would be placed first: the draws would be others.
-    """
-    shape = world.queue.shapes[s]
-    if shape.joined != KNOWN:
-        return False
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        if world.ledger.accounts[world.groups[g].request].total < world.groups[g].size:
-            return g == shape.first_group or world.options[DRAWS] == 0
-    return False
 
 
 @compiled
 def end_pass(world: World, head: int, now: float) -> None:
-    """Look again at what the pass has changed, and get to know the shapes that are new and still wait."""
-    # First of all: spans may be narrowed only where totals are within them.
+    """Look again at what has changed, and get to know the shapes that are new and still wait."""
     review(world, head, now)
     for k in range(world.ledger.state[NEW_SHAPES]):
         s = wide(world.ledger.lists[NEW_SHAPES, k])
         if world.queue.shapes[s].joined == NEW:
             _open_accounts(world, s, now)
     world.ledger.state[NEW_SHAPES] = 0
+    world.ledger.state[PASSED] = world.index.log_end[LOG_END]
+    if world.outages.count[1] > 0 or world.outages.count[2] > 0:
+        world.outages.count[2] = world.outages.count[1]
+        for k in range(world.queue.counts[LISTED]):
+            s = wide(world.queue.listed[k])
+            if world.queue.shapes[s].joined == KNOWN:
+                _consider(world, s, now)
 
 
 @compiled
@@ -71,21 +98,23 @@ def _open_accounts(world: World, s: int, now: float) -> None:
     """Open accounts for shape s, and give the verdict on it."""
     ledger, shape = world.ledger, world.queue.shapes[s]
     shape.joined = KNOWN
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        r = wide(world.groups[g].request)
-        account = ledger.accounts[r]
-        size = wide(world.groups[g].size)
-        hold(ledger, world.index, world.machines, world.requests, r, size)
-        if account.no_limit >= 0:
-            hold(ledger, world.index, world.machines, world.requests, wide(account.no_limit), size)
-        if account.no_network >= 0:
-            hold(ledger, world.index, world.machines, world.requests, wide(account.no_network), size)
-        _narrow_kind(world, r, g)
-        following = account.first_group
-        ledger.waiters[g].next, ledger.waiters[g].previous = following, -1
-        if following >= 0:
-            ledger.waiters[following].previous = g
-        account.first_group = g
+    if _needs_no_totals(world, s):
+        lacking = wide(shape.first_group)
+        k = wide(ledger.accounts[world.groups[lacking].request].kind)
+        hold_kind(ledger, world.index, world.machines, world.requests, k)
+    else:
+        for g in range(shape.first_group, shape.first_group + shape.groups):
+            r = wide(world.groups[g].request)
+            account = ledger.accounts[r]
+            size = wide(world.groups[g].size)
+            hold(ledger, world.index, world.machines, world.requests, r, size)
+            if account.no_limit >= 0:
+                hold(ledger, world.index, world.machines, world.requests, wide(account.no_limit), size)
+            if account.no_network >= 0:
+                hold(ledger, world.index, world.machines, world.requests, wide(account.no_network), size)
+        lacking = _lacking(world, s)
+    if world.queue.tree.branches.size > 0:
+        watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
     _consider(world, s, now)
 
 
@@ -93,18 +122,15 @@ def _open_accounts(world: World, s: int, now: float) -> None:
 def end_waiting(world: World, s: int) -> None:
     """Forget shape s, the last job of which has left."""
     ledger, shape = world.ledger, world.queue.shapes[s]
-    known, shape.joined = shape.joined == KNOWN, 0
+    known, shape.joined, shape.watched = shape.joined == KNOWN, 0, ANYTHING
     if not known:
+        return
+    if _needs_no_totals(world, s):
+        release_kind(ledger, wide(ledger.accounts[world.groups[shape.first_group].request].kind))
         return
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r = wide(world.groups[g].request)
-        account, waiter = ledger.accounts[r], ledger.waiters[g]
-        if waiter.next >= 0:
-            ledger.waiters[waiter.next].previous = waiter.previous
-        if waiter.previous >= 0:
-            ledger.waiters[waiter.previous].next = waiter.next
-        else:
-            account.first_group = waiter.next
+        account = ledger.accounts[r]
         if account.no_limit >= 0:
             release(ledger, wide(account.no_limit))
         if account.no_network >= 0:
@@ -114,22 +140,8 @@ def end_waiting(world: World, s: int) -> None:
 
 
 @compiled
-def look_for_room(world: World) -> None:
-    """List the shapes that have room now; what they wait for otherwise is asked at the end of the pass."""
-    count_changes(world)
-    ledger = world.ledger
-    for k in range(ledger.state[MOVED]):
-        t = wide(ledger.lists[MOVED, k])
-        g = wide(ledger.accounts[ledger.accounts[t].request].first_group)
-        while g >= 0:
-            s = wide(ledger.waiters[g].shape)
-            _set_open(world, s, _has_room(world, s))
-            g = wide(ledger.waiters[g].next)
-
-
-@compiled
 def review(world: World, head: int, now: float) -> None:
-    """Look again at the shapes for which something has changed. `head`: the shape at the head, see Ledger.state."""
+    """Look again at the shapes whose threshold a total has passed. `head`: the shape at the head, see Ledger.state."""
     count_changes(world)
     ledger, before = world.ledger, world.ledger.state[HEAD]
     ledger.state[HEAD] = head
@@ -137,11 +149,15 @@ def review(world: World, head: int, now: float) -> None:
         t = wide(ledger.lists[MOVED, k])
         ledger.accounts[t].moved = 0
         if ledger.accounts[t].holders > 0:
-            _review_account(world, t, now)
+            _move_mark(world, t, ledger.accounts[t].total, now)
     ledger.state[MOVED] = 0
     if world.options[ATTRIBUTE] == 0:
         return
-    _review_kinds(world, now)
+    for a in range(ledger.state[KINDS_OPEN]):
+        k = wide(ledger.lists[KINDS_OPEN, a])
+        for c in range(PER_KIND):
+            mark = ledger.accounts.size + PER_KIND * k + c
+            _move_mark(world, mark, total_of_kind(ledger, world.machines, k, wide(c)), now)
     if before == head:
         return
     if before == NOBODY or head == NOBODY:
@@ -154,11 +170,36 @@ def review(world: World, head: int, now: float) -> None:
         _consider(world, head, now)
 
 
+@inlined
+def _move_mark(world: World, k: int, total: int, now: float) -> None:
+    """Move mark k to where its total is, and look at the shapes passed on the way."""
+    mark, entries = world.ledger.thresholds.marks[k], world.ledger.thresholds.entries
+    while mark.at < mark.end and entries[mark.at].amount <= total:
+        mark.at += 1
+        _consider_group(world, entries[mark.at - 1].group, now)
+    while mark.at > mark.begin and entries[mark.at - 1].amount > total:
+        mark.at -= 1
+        _consider_group(world, entries[mark.at].group, now)
+
+
+@compiled
+def _consider_group(world: World, g: int, now: float) -> None:
+    s = wide(world.ledger.shape_of[g])
+    if world.queue.shapes[s].joined == KNOWN:
+        _consider(world, s, now)
+
+
 @compiled
 def _consider(world: World, s: int, now: float) -> None:
     """Give the verdict on shape s: whether each of its groups has room, and what its jobs wait for."""
-    shape, ledger, fits = world.queue.shapes[s], world.ledger, _has_room(world, s)
-    _set_open(world, s, fits)
+    shape, ledger = world.queue.shapes[s], world.ledger
+    lacking = wide(shape.first_group) if _needs_no_totals(world, s) else _lacking(world, s)
+    fits = lacking == ANYTHING
+    if world.options[TOTALS] != 0:
+        _set_open(world, s, fits)
+        if not fits and world.queue.tree.branches.size > 0 and not _lacks(world, wide(shape.watched)):
+            # It waited for a group that lacked room only beside a reservation.
+            watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
     if world.options[ATTRIBUTE] == 0:
         return
     behind = fits and ledger.state[HEAD] != NOBODY and ledger.state[HEAD] != s
@@ -168,13 +209,19 @@ def _consider(world: World, s: int, now: float) -> None:
 
 
 @inlined
-def _has_room(world: World, s: int) -> bool:
-    """Return whether each group of shape s has room, taken alone."""
+def _lacking(world: World, s: int) -> int:
+    """Return the first group of shape s that lacks room, taken alone; ANYTHING where each has room."""
     shape = world.queue.shapes[s]
     for g in range(shape.first_group, shape.first_group + shape.groups):
-        if world.ledger.accounts[world.groups[g].request].total < world.groups[g].size:
-            return False
-    return True
+        if _lacks(world, wide(g)):
+            return wide(g)
+    return ANYTHING
+
+
+@inlined
+def _lacks(world: World, g: int) -> bool:
+    """Return whether group g lacks room, by its total."""
+    return g >= 0 and world.ledger.accounts[world.groups[g].request].total < world.groups[g].size
 
 
 @inlined
@@ -193,121 +240,3 @@ def _set_open(world: World, s: int, fits: bool) -> None:
         ledger.lists[OPEN_SHAPES, shape.open_at] = last
         world.queue.shapes[last].open_at = shape.open_at
         shape.open_at = -1
-
-
-@inlined
-def _needed(world: World, g: int) -> int:
-    """Return the milli-GPU that group g asks for in all."""
-    request = world.requests[world.groups[g].request]
-    return world.groups[g].size * request.gpu_count * request.gpu_milli
-
-
-@inlined
-def _narrow(world: World, t: int, g: int) -> None:
-    """Let the span of account t end where group g's verdict would change."""
-    account, size = world.ledger.accounts[t], world.groups[g].size
-    if size <= account.total:
-        account.low = max(account.low, size)
-    else:
-        account.high = min(account.high, size)
-
-
-@compiled
-def _narrow_kind(world: World, r: int, g: int) -> None:
-    """Let the spans of the kind of request r end where group g's cause would change."""
-    kind, size, needed = world.ledger.kinds[world.ledger.accounts[r].kind], world.groups[g].size, _needed(world, g)
-    if size <= kind.total:
-        kind.low = max(kind.low, size)
-    else:
-        kind.high = min(kind.high, size)
-    if needed <= world.ledger.models[kind.models].free:
-        kind.free_low = max(kind.free_low, needed)
-    else:
-        kind.free_high = min(kind.free_high, needed)
-    if needed <= _free_everywhere(world):
-        kind.all_low = max(kind.all_low, needed)
-    else:
-        kind.all_high = min(kind.all_high, needed)
-
-
-@compiled
-def _review_account(world: World, t: int, now: float) -> None:
-    """Look at the shapes whose size the total of account t has passed, and find its new span."""
-    account = world.ledger.accounts[t]
-    low = account.low
-    account.low, account.high = -1, ENDLESS
-    g = wide(world.ledger.accounts[account.request].first_group)
-    while g >= 0:
-        _narrow(world, t, g)
-        s = wide(world.ledger.waiters[g].shape)
-        if (world.groups[g].size <= low) != (world.groups[g].size <= account.total):
-            _consider(world, s, now)
-        else:
-            # It had room, or had none, only during the pass.
-            _set_open(world, s, _has_room(world, s))
-        g = wide(world.ledger.waiters[g].next)
-
-
-@compiled
-def _review_kinds(world: World, now: float) -> None:
-    """Look at the kinds of GPUs of which a total has left its span, and sum the free GPUs anew for that."""
-    ledger, free = world.ledger, world.machines.free
-    for k in range(ledger.models.size):
-        ledger.models[k].free = 0
-        for m in range(free.size - FREE_MODELS):
-            if ledger.models[k].bits >> m & 1:
-                ledger.models[k].free += free[FREE_MODELS + m]
-    everywhere = _free_everywhere(world)
-    for a in range(ledger.state[KINDS_OPEN]):
-        k = wide(ledger.lists[KINDS_OPEN, a])
-        kind = ledger.kinds[k]
-        if kind.gpu_count == 0:
-            _review_without_gpus(world, k, now)
-            continue
-        unmoved = kind.low <= kind.total < kind.high and kind.all_low <= everywhere < kind.all_high
-        if not (unmoved and kind.free_low <= ledger.models[kind.models].free < kind.free_high):
-            _review_kind(world, k, now)
-
-
-@inlined
-def _free_everywhere(world: World) -> int:
-    total = 0
-    for m in range(FREE_MODELS, world.machines.free.size):
-        total += world.machines.free[m]
-    return total
-
-
-@compiled
-def _review_kind(world: World, k: int, now: float) -> None:
-    """Look at the shapes whose size or need one of the totals of kind k has passed, and find its new spans."""
-    ledger, kind = world.ledger, world.ledger.kinds[k]
-    low, free_low, all_low = kind.low, kind.free_low, kind.all_low
-    free, everywhere = ledger.models[kind.models].free, _free_everywhere(world)
-    kind.low = kind.free_low = kind.all_low = -1
-    kind.high = kind.free_high = kind.all_high = ENDLESS
-    t = wide(kind.first_account)
-    while t >= 0:
-        g = wide(ledger.accounts[t].first_group)
-        while g >= 0:
-            size, needed = world.groups[g].size, _needed(world, g)
-            _narrow_kind(world, t, g)
-            passed = (size <= low) != (size <= kind.total) or (needed <= free_low) != (needed <= free)
-            if passed or (needed <= all_low) != (needed <= everywhere):
-                _consider(world, wide(ledger.waiters[g].shape), now)
-            g = wide(ledger.waiters[g].next)
-        t = wide(ledger.accounts[t].next)
-
-
-@compiled
-def _review_without_gpus(world: World, k: int, now: float) -> None:
-    """Look at the shapes of kind k that lack room: whether there is enough CPU and memory in all is asked afresh."""
-    ledger = world.ledger
-    t = wide(ledger.kinds[k].first_account)
-    while t >= 0:
-        account = ledger.accounts[t]
-        g = wide(account.first_group) if account.relaxed == FULL and account.high < ENDLESS else wide(-1)
-        while g >= 0:
-            if world.groups[g].size > account.total:
-                _consider(world, wide(ledger.waiters[g].shape), now)
-            g = wide(ledger.waiters[g].next)
-        t = wide(account.next)

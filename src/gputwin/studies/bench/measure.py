@@ -13,7 +13,7 @@ import numpy as np
 
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.state import Floats
-from gputwin.simulation.simulate import Scheduler, run
+from gputwin.simulation.run import Scheduler, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.plain import PlainSimulator

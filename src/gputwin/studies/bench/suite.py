@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from gputwin.core.errors import GputwinError, UserError
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.simulate import Scheduler
+from gputwin.simulation.run import Scheduler
 from gputwin.simulation.workload import Workload
+from gputwin.studies.bench.commands import COMMANDS, CommandMeasurement, cpu_of, measure_commands
 from gputwin.studies.bench.measure import Benchmark, Measurement, measure
 from gputwin.studies.bench.workloads import (
     FOUR_SIZES,
@@ -26,7 +28,6 @@ from gputwin.studies.bench.workloads import (
 )
 
 _CHILD = "from gputwin.studies.bench.suite import child; child()"
-_COMMAND = "from gputwin.cli.main import run; run()"
 _WARM_START = ("simulate", "synthetic:pai2020?jobs=1000", "--cluster", "pai2020", "--json")
 
 
@@ -75,12 +76,14 @@ class Figures:
     """What the suite measured; the warm start is user and system CPU of a fresh `gputwin simulate` of 1,000 jobs."""
 
     benchmarks: tuple[Measurement, ...]
+    commands: tuple[CommandMeasurement, ...]
     warm_start_cpu_seconds: float
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain data."""
         return {
             "benchmarks": [asdict(b) for b in self.benchmarks],
+            "commands": [asdict(c) for c in self.commands],
             "warm_start_cpu_seconds": self.warm_start_cpu_seconds,
         }
 
@@ -95,16 +98,17 @@ def run_suite(
 ) -> Figures:
     """Return the figures of all benchmarks, or `only` those named; `jobs` replaces each one's own number of jobs."""
     for name in only:
-        if name not in BENCHMARKS:
-            raise UserError(f"unknown benchmark '{name}'; known: {'; '.join(BENCHMARKS)}")
+        if name not in BENCHMARKS and name not in COMMANDS:
+            raise UserError(f"unknown benchmark '{name}'; known: {'; '.join([*BENCHMARKS, *COMMANDS])}")
     chosen = [b for b in _BENCHMARKS if (b.name in only if only else large or not b.large)]
     measured = []
     for benchmark in chosen:
         count = jobs or benchmark.jobs
         progress(f"{benchmark.name}: {count:,} jobs")
         measured.append(_in_process_of_its_own(benchmark.name, count, seed))
+    commands = measure_commands([c for c in COMMANDS if (c in only if only else large)], jobs, seed, progress)
     progress("warm start")
-    return Figures(_beside_few_shapes(measured), warm_start_cpu_seconds())
+    return Figures(_beside_few_shapes(measured), commands, warm_start_cpu_seconds())
 
 
 def _beside_few_shapes(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
@@ -133,10 +137,7 @@ def child() -> None:
 
 def warm_start_cpu_seconds() -> float:
     """Return the CPU seconds of a fresh `gputwin simulate` of 1,000 jobs with the engine in the cache."""
-    for _ in range(2):
-        with subprocess.Popen([sys.executable, "-c", _COMMAND, *_WARM_START], stdout=subprocess.DEVNULL) as process:
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        if process.returncode:
-            raise GputwinError(f"'gputwin {' '.join(_WARM_START)}' failed with exit code {process.returncode}")
+    with TemporaryDirectory() as folder:
+        for _ in range(2):
+            usage, _printed = cpu_of(_WARM_START, Path(folder))
     return usage.ru_utime + usage.ru_stime

@@ -12,7 +12,7 @@ from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
 from gputwin.simulation.engine.state import GROUP, JOB, REQUEST, SHAPE
-from gputwin.simulation.simulate import cluster_models
+from gputwin.simulation.run import cluster_models
 from gputwin.simulation.workload import Workload, workload_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import open_trace

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.scenario import simulate
+from gputwin.simulation.simulate import simulate
 from gputwin.studies.comparison.compare import ScenarioRun
 from gputwin.traces.dataset import Trace
 

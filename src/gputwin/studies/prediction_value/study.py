@@ -24,7 +24,7 @@ from gputwin.simulation.cluster import Cluster, open_cluster
 from gputwin.simulation.load import check_load
 from gputwin.simulation.offered import overload
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.scenario import simulate
+from gputwin.simulation.simulate import simulate
 from gputwin.studies.comparison.compare import ScenarioRun, compare
 from gputwin.studies.prediction_value.crowd import crowd_of
 from gputwin.traces.dataset import Trace

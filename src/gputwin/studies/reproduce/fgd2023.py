@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.series import FRAGMENTED, USED
 from gputwin.simulation.engine.state import Records
-from gputwin.simulation.simulate import Scheduler, cluster_models, run
+from gputwin.simulation.run import Scheduler, cluster_models, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace, TraceMeta
@@ -218,13 +218,15 @@ def _arrivals(trace: Trace, order: Order) -> Trace:
 
 
 def _timed(tasks: pl.DataFrame, nodes: pl.DataFrame) -> Trace:
+    """Return the trace in which tasks arrive one a second, in order, and stay to the end."""
     unknown = pl.lit(None, pl.Float64)
     tasks = tasks.with_columns(
         pl.int_range(pl.len()).cast(pl.Float64).alias("submit_time"),
         unknown.alias("start_time"),
         unknown.alias("end_time"),
-        pl.lit(np.inf).alias("duration_seconds"),
+        pl.lit(2.0 * tasks.height).alias("duration_seconds"),
         pl.lit(False).alias("is_running"),
+        pl.lit(False).alias("was_running"),
     )
     return Trace(
         TraceMeta("openb2023", tables={"tasks": tasks.height, "nodes": nodes.height}), {"tasks": tasks, "nodes": nodes}
@@ -239,6 +241,8 @@ def _measure(arrivals: Trace, policy: str, label: str, typical: Records) -> pl.D
     """Return allocation and fragmentation in % of all GPUs, averaged over the pods that arrive at each load."""
     cluster = _cluster(arrivals.nodes)
     workload = workload_of(arrivals, cluster_models(cluster))
+    # One bin of the series for each arrival.
+    workload = replace(workload, window=(0.0, float(workload.size)))
     seed = int("".join(c for c in label if c.isdigit()) or 0)
     outcome = run(
         workload,

@@ -19,7 +19,7 @@ from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.queueing.fit.offered import Offered
 from gputwin.queueing.operational import Record
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.simulate import Scheduler, run
+from gputwin.simulation.run import Scheduler, run
 from gputwin.simulation.workload import Workload
 from gputwin.studies.validation.planted import Jobs, workload_of_jobs
 from gputwin.studies.validation.theory import Figures

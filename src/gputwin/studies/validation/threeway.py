@@ -13,7 +13,7 @@ from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.queueing.fit.offered import CLASSES, Offered, class_of, offered
 from gputwin.queueing.operational import Law, Record, operational_laws
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.simulate import Scheduler, cluster_models
+from gputwin.simulation.run import Scheduler, cluster_models
 from gputwin.simulation.workload import workload_of
 from gputwin.studies.validation.ladder import Floats, Rung, Subject, climb, measure
 from gputwin.studies.validation.theory import Figures, Prediction, predictions

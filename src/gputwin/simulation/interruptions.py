@@ -1,0 +1,156 @@
+"""What interrupts jobs besides the scheduler, and what an interruption costs: failures, maintenance, checkpoints."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from gputwin.core.errors import UserError
+from gputwin.simulation.engine.events import DRAIN, NODE_DOWN, NODE_UP, Events, make_events
+from gputwin.simulation.engine.lives import (
+    COSTS,
+    EXPONENT,
+    INTERVAL,
+    MOST_STOPS,
+    RESIZE,
+    RESTART,
+    SAVE,
+    SAVE_WHEN_PREEMPTED,
+)
+from gputwin.simulation.engine.outages import FIXED, LOGNORMAL, NEVER, WEIBULL, Outages
+from gputwin.simulation.engine.state import Floats
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """When jobs save their work, and what saving and restarting take.
+
+    A checkpoint is saved after each `interval_seconds` of work (0: no work is ever lost); a job that fails goes on from
+    the last one. A preempted
+    job saves before it stops if `on_preemption`; that and the restart are paid when it runs again.
+    """
+
+    interval_seconds: float = math.inf
+    save_seconds: float = 0.0
+    restart_seconds: float = 0.0
+    resize_seconds: float = 0.0
+    on_preemption: bool = True
+    most_stops: float = 10_000.0
+    """A job stopped as often gives up, so that jobs that undo each other's work for ever end all the same."""
+
+    def __post_init__(self) -> None:
+        if not self.interval_seconds >= 0:
+            raise UserError(f"checkpoint interval is {self.interval_seconds:g} s; give 0 or more")
+        if self.interval_seconds == 0 and self.save_seconds > 0:
+            raise UserError("checkpoints without an interval must take no time to save; give an interval above 0")
+        for name in ("save_seconds", "restart_seconds", "resize_seconds"):
+            if not 0 <= getattr(self, name) < math.inf:
+                raise UserError(f"checkpoint {name} is {getattr(self, name):g}; give 0 or more")
+
+
+@dataclass(frozen=True)
+class Elasticity:
+    """Jobs of several equal instances may run on half, a quarter, … of them, down to `least_share` of what they ask for.
+
+    On a share x of its instances a job does x to the power of `exponent` of its work a second (1: perfect scaling).
+    """
+
+    least_share: float = 0.5
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0 < self.least_share <= 1:
+            raise UserError(f"least share of instances is {self.least_share:g}; give more than 0 and at most 1")
+        if not 0 < self.exponent <= 1:
+            raise UserError(f"scaling exponent is {self.exponent:g}; give more than 0 and at most 1")
+
+
+def costs_of(checkpoints: Checkpoints, elasticity: Elasticity | None) -> Floats:
+    """Return what interruptions and sizes cost as the engine reads it."""
+    costs = np.zeros(COSTS)
+    costs[INTERVAL], costs[SAVE] = checkpoints.interval_seconds, checkpoints.save_seconds
+    costs[RESTART], costs[RESIZE] = checkpoints.restart_seconds, checkpoints.resize_seconds
+    costs[SAVE_WHEN_PREEMPTED], costs[MOST_STOPS] = checkpoints.on_preemption, checkpoints.most_stops
+    costs[EXPONENT] = 1.0 if elasticity is None else elasticity.exponent
+    return costs
+
+
+@dataclass(frozen=True)
+class Maintenance:
+    """A window in which a node is not there: it takes no jobs from `drain_time` on, and is down until `up_time`, s."""
+
+    node: int
+    drain_time: float
+    down_time: float
+    up_time: float = math.inf
+
+
+@dataclass(frozen=True)
+class Faults:
+    """How nodes fail and are repaired, each by itself, and planned maintenance.
+
+    Time to failure is Weibull of mean `mtbf_seconds` (`shape` 1: exponential), time to repair of mean `repair_seconds`:
+    'exponential', 'lognormal' with `repair_sigma`, or 'fixed'.
+    """
+
+    mtbf_seconds: float = math.inf
+    shape: float = 1.0
+    repair_seconds: float = 3600.0
+    repair: str = "exponential"
+    repair_sigma: float = 1.0
+    maintenance: tuple[Maintenance, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.mtbf_seconds > 0:
+            raise UserError(f"mean time between failures is {self.mtbf_seconds:g} s; give more than 0")
+        if not self.shape > 0:
+            raise UserError(f"Weibull shape of failures is {self.shape:g}; give more than 0")
+        if not 0 < self.repair_seconds < math.inf:
+            raise UserError(f"mean time to repair is {self.repair_seconds:g} s; give more than 0")
+        if self.repair not in ("exponential", "lognormal", "fixed"):
+            raise UserError(f"unknown law of repair '{self.repair}'; known: exponential, lognormal, fixed")
+
+    def laws(self) -> Floats:
+        """Return the laws of failure and repair as the engine reads them."""
+        laws = np.zeros((2, 3))
+        if self.mtbf_seconds < math.inf:
+            laws[0] = WEIBULL, self.shape, self.mtbf_seconds / math.gamma(1.0 + 1.0 / self.shape)
+        else:
+            laws[0] = NEVER, 0.0, 0.0
+        if self.repair == "fixed":
+            laws[1] = FIXED, self.repair_seconds, 0.0
+        elif self.repair == "lognormal":
+            laws[1] = LOGNORMAL, math.log(self.repair_seconds) - self.repair_sigma**2 / 2, self.repair_sigma
+        else:
+            laws[1] = WEIBULL, 1.0, self.repair_seconds
+        return laws
+
+
+def with_faults(events: Events, outages: Outages, faults: Faults, begin: float) -> Events:
+    """Return the heap with each node's first failure after `begin` and all maintenance."""
+    codes: list[tuple[float, int]] = []
+    if faults.mtbf_seconds < math.inf:
+        uniform = _first_uniforms(outages)
+        _, shape, scale = outages.laws[0]
+        times = begin + scale * (-np.log(uniform)) ** (1.0 / shape)
+        codes += [(float(t), (int(NODE_DOWN) << 40) | n) for n, t in enumerate(times)]
+    for window in faults.maintenance:
+        for time, kind in ((window.drain_time, DRAIN), (window.down_time, NODE_DOWN), (window.up_time, NODE_UP)):
+            if time < math.inf:
+                codes.append((time, (int(kind) << 40) | window.node))
+    heap = make_events(len(codes) + events.heap.size)
+    heap.heap[: len(codes)] = sorted(codes)
+    heap.count[0] = len(codes)
+    return heap
+
+
+def _first_uniforms(outages: Outages) -> Floats:
+    """Return each node's first number of its stream (xorshift64*), as the engine draws the next ones."""
+    x = outages.random
+    x ^= x >> np.uint64(12)
+    x ^= x << np.uint64(25)
+    x ^= x >> np.uint64(27)
+    drawn: Floats = 1.0 - ((x * np.uint64(2685821657736338717)) >> np.uint64(11)).astype(np.float64) / 2.0**53
+    return drawn

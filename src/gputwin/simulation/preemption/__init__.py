@@ -1,0 +1,1 @@
+"""Who must yield: one file per rule."""

@@ -1,0 +1,377 @@
+"""One scenario, run: a workload on a cluster under an order, a backfill rule and a placement."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import polars as pl
+
+from gputwin.core.errors import UserError
+from gputwin.core.rng import stream
+from gputwin.simulation.cluster import Cluster
+from gputwin.simulation.engine.attribution import make_causes
+from gputwin.simulation.engine.devices import fullest
+from gputwin.simulation.engine.events import make_events
+from gputwin.simulation.engine.fit import MANY
+from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
+from gputwin.simulation.engine.kernel import Rules, run_world
+from gputwin.simulation.engine.ledger import make_ledger
+from gputwin.simulation.engine.lives import make_lives
+from gputwin.simulation.engine.outages import make_outages
+from gputwin.simulation.engine.plans import make_plans
+from gputwin.simulation.engine.queue import make_queue
+from gputwin.simulation.engine.rules import full_speed, never
+from gputwin.simulation.engine.series import make_series
+from gputwin.simulation.engine.shape_tree import make_shape_tree, no_shape_tree
+from gputwin.simulation.engine.state import (
+    APPLICATIONS,
+    DEVICE,
+    LINK,
+    NODE,
+    PLENTY,
+    SLOT,
+    WHOLE,
+    Floats,
+    Ints,
+    Knobs,
+    Machines,
+    Records,
+)
+from gputwin.simulation.engine.veils import FIELDS
+from gputwin.simulation.engine.world import (
+    ATTRIBUTE,
+    BACKFILL,
+    BY_SCORE,
+    CHANGES,
+    CONSERVATIVE,
+    CONSOLIDATE,
+    CORRECTS,
+    EASY,
+    ELASTIC,
+    GANG,
+    GREEDY,
+    LOOP,
+    LOSS,
+    NEIGHBOURS,
+    OPTIONS,
+    PREEMPTS,
+    RANKED,
+    RESERVED_JOB,
+    TOPOLOGY,
+    TOTALS,
+    TRACK,
+    World,
+)
+from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, costs_of, with_faults
+from gputwin.simulation.policy import (
+    BACKFILLS,
+    ORDERINGS,
+    PLACEMENTS,
+    PREEMPTIONS,
+    SPEEDS,
+    Ordering,
+    Placement,
+    settle,
+)
+from gputwin.simulation.roles import hardest_first
+from gputwin.simulation.typical import typical_jobs
+from gputwin.simulation.workload import Workload, with_shapes_apart, with_sizes
+
+_GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
+MOST_DEVICES = 62
+DEFAULT_BINS = 1000
+MOST_BINS = 10_000_000
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """The rules of a run: names of registered policies and their parameters."""
+
+    order: str = "fifo"
+    backfill: str = "strict"
+    placement: str = "first-fit"
+    order_parameters: Mapping[str, float] = field(default_factory=dict)
+    placement_parameters: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What may change while jobs run. Nothing by default: then each job has one start and one end."""
+
+    preemption: str = ""
+    """Who must yield; the order's own rule where it has one."""
+    speed: str = ""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    """Work a second by GPU model; 1 where it is not named."""
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    faults: Faults | None = None
+    elasticity: Elasticity | None = None
+
+    def any(self) -> bool:
+        """Return whether something may change."""
+        return bool(self.preemption or self.speed or self.faults is not None or self.elasticity is not None)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The raw outcome of a run: the final world, when it ended, and what it was made of."""
+
+    world: World
+    workload: Workload
+    cluster: Cluster
+    scheduler: Scheduler
+    seed: int
+    last_event: float
+    bin_seconds: float
+    changes: Changes
+
+
+def cluster_models(cluster: Cluster) -> tuple[str, ...]:
+    """Return the GPU models of the cluster as they are numbered; "" stands for GPUs of no stated model and for none.
+
+    In order of name, so that the same machines in another order number them alike.
+    """
+    return tuple(sorted({g.gpu_model or "" for g in cluster.groups}))
+
+
+def run(
+    workload: Workload,
+    cluster: Cluster,
+    scheduler: Scheduler | None = None,
+    *,
+    seed: int = 0,
+    bin_seconds: float | None = None,
+    attribute: bool = True,
+    typical: Records | None = None,
+    changes: Changes | None = None,
+    told: Callable[[World], None] | None = None,
+) -> Run:
+    """Return the outcome of the workload on the cluster under the scheduler's rules.
+
+    `told` is called from time to time with the world as it stands.
+    """
+    scheduler = scheduler or Scheduler()
+    if bin_seconds is not None and not (math.isfinite(bin_seconds) and bin_seconds > 0):
+        raise UserError(f"the series' resolution is {bin_seconds:g} s; give more than 0, as in 5m")
+    order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
+    backfill = BACKFILLS.get(scheduler.backfill)
+    changes = _settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
+    workload = _prepared(workload, changes)
+    machines = make_machines(cluster, workload)
+    knobs = Knobs(
+        numbers=_largest_node(machines),
+        order=_values(order, scheduler.order_parameters),
+        placement=_values(placement, scheduler.placement_parameters),
+        typical=typical_jobs(workload) if typical is None else typical,
+        random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
+    )
+    options = np.zeros(OPTIONS, np.int64)
+    options[BACKFILL] = backfill.mode
+    options[GANG] = _GANGS[placement.gang]
+    max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
+    changing = changes.any()
+    tracks = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
+    options[CORRECTS] = tracks
+    options[TRACK] = tracks or changing
+    options[CHANGES] = changing
+    options[RANKED] = bool(changes.preemption)
+    options[ELASTIC] = changes.elasticity is not None
+    options[PREEMPTS] = options[RANKED] or options[ELASTIC]
+    options[TOTALS] = backfill.mode != GREEDY or max_wait < np.inf or options[PREEMPTS]
+    options[ATTRIBUTE] = attribute
+    options[RESERVED_JOB] = -1
+    begin, until = workload.span
+    width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
+    rules = Rules(
+        order=order.key,
+        promotion=order.promotion,
+        score=placement.score,
+        devices=placement.devices or fullest,
+        claim=never,
+        rank=never,
+        crossing=never,
+        speed=full_speed,
+    )
+    if changes.preemption:
+        rule = PREEMPTIONS.get(changes.preemption)
+        rules = rules._replace(claim=rule.claim, rank=rule.rank, crossing=rule.crossing)
+    if changes.speed:
+        pace = SPEEDS.get(changes.speed)
+        rules = rules._replace(speed=pace.factors)
+        options[NEIGHBOURS] = pace.neighbours
+    world = _make_world(workload, machines, knobs, options, width, placement, max_wait, changes, seed)
+    world = run_world(world, rules, told)
+    return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
+
+
+def check_rules(scheduler: Scheduler, changes: Changes) -> None:
+    """Raise a user error where a policy, a parameter or a combination of rules does not exist."""
+    order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
+    settle(order, scheduler.order_parameters)
+    settle(placement, scheduler.placement_parameters)
+    if changes.speed:
+        SPEEDS.get(changes.speed)
+    _settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
+
+
+def _prepared(workload: Workload, changes: Changes) -> Workload:
+    """Return the workload with the shapes that the changes need."""
+    if changes.preemption and (field := PREEMPTIONS.get(changes.preemption).apart):
+        workload = with_shapes_apart(workload, field)
+    if changes.elasticity is not None:
+        workload = with_sizes(workload, changes.elasticity.least_share)
+    return workload
+
+
+def _settled(changes: Changes, order: Ordering, given: Mapping[str, float], backfill: str) -> Changes:
+    """Return the changes with the preemption that the order brings; what cannot go together is a user error."""
+    if order.preemption and changes.preemption not in ("", order.preemption):
+        raise UserError(f"order '{order.name}' preempts by '{order.preemption}', not by '{changes.preemption}'")
+    if changes.preemption and not order.preemption:
+        rule = PREEMPTIONS.get(changes.preemption)
+        spelled = f"{order.name}:" + ",".join(f"{k}={v:g}" for k, v in settle(order, given).items() if k == "aging")
+        if spelled not in rule.orders:
+            known = ", ".join(rule.orders) or ", ".join(n for n in ORDERINGS.names() if ORDERINGS.get(n).preemption)
+            raise UserError(f"preemption '{rule.name}' does not go with order '{order.name}' as given; use: {known}")
+    changes = replace(changes, preemption=changes.preemption or order.preemption)
+    if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
+        raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
+    if changes.any() and backfill == "conservative":
+        raise UserError("conservative backfill needs jobs and nodes that do not change; use strict, greedy or easy")
+    return changes
+
+
+def _largest_node(machines: Machines) -> Floats:
+    """Return CPU and GPU (milli) of the largest node."""
+    nodes = machines.nodes
+    return np.array([max(nodes["cpu"].max(), 1), max(nodes["gpu_count"].max() * WHOLE, 1)], np.float64)
+
+
+def _values(policy: Ordering | Placement, given: Mapping[str, float]) -> Floats:
+    """Return the values of a policy's parameters in the sequence it declares them."""
+    return np.array(list(settle(policy, given).values()), np.float64)
+
+
+def make_machines(cluster: Cluster, workload: Workload) -> Machines:
+    """Return the empty cluster as arrays."""
+    frame = cluster.nodes()
+    models = cluster_models(cluster)
+    if models != workload.models:
+        raise UserError("the workload was made for a cluster with other GPU models")
+    nodes = np.zeros(frame.height, NODE)
+    for name, column in (
+        ("cpu", "cpu_milli"),
+        ("memory", "memory_mib"),
+        ("disk", "disk_mib"),
+        ("rdma", "rdma_percent"),
+    ):
+        nodes[name] = nodes[f"{name}_free"] = frame[column].cast(pl.Int64).fill_null(PLENTY).to_numpy()
+    nodes["gpu_count"] = nodes["gpus_whole"] = frame["gpu_count"].to_numpy()
+    nodes["gpu_free"] = nodes["gpu_count"] * WHOLE
+    nodes["model"] = [models.index(m or "") for m in frame["gpu_model"]]
+    nodes["rack"], nodes["domain"] = _numbered(frame["rack"]), _numbered(frame["network_domain"])
+    nodes["first_slot"] = nodes["first_planned"] = -1
+    devices = max(int(nodes["gpu_count"].max()), 1)
+    if devices > MOST_DEVICES:
+        raise UserError(f"a node has {devices} GPUs; at most {MOST_DEVICES} are supported")
+    gpus = np.zeros((nodes.size, devices), DEVICE)
+    exists = np.arange(devices) < nodes["gpu_count"][:, None]
+    memory = frame["gpu_memory_mib"].cast(pl.Int64).fill_null(PLENTY).to_numpy()
+    gpus["free"] = np.where(exists, WHOLE, 0)
+    gpus["memory_free"] = np.where(exists, memory[:, None], 0)
+    residents = max(int(workload.requests["application"].max()) + 1, APPLICATIONS)
+    free = np.zeros(4 + len(models), np.int64)
+    free[:4] = [nodes[name].sum() for name in ("cpu", "memory", "disk", "rdma")]
+    np.add.at(free, 4 + nodes["model"], nodes["gpu_free"])
+    limits = np.unique(workload.requests[["application", "max_per_node"]])["application"]
+    several = (np.unique(limits[limits >= 0], return_counts=True)[1] > 1).any()
+    caps = np.full((nodes.size, residents - APPLICATIONS if several else 0), MANY, np.int32)
+    return Machines(nodes, gpus, np.zeros((nodes.size, residents), np.int32), free, caps)
+
+
+def _numbered(names: pl.Series) -> list[int]:
+    """Return each name's number in order of appearance; -1 where there is none."""
+    known = {name: i for i, name in enumerate(names.unique(maintain_order=True).drop_nulls())}
+    return [known.get(name, -1) for name in names]
+
+
+def _make_world(
+    workload: Workload,
+    machines: Machines,
+    knobs: Knobs,
+    options: Ints,
+    width: float,
+    placement: Placement,
+    max_wait: float,
+    changes: Changes,
+    seed: int,
+) -> World:
+    jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
+    jobs["start"] = jobs["end"] = np.nan
+    planned = bool(options[BACKFILL] == CONSERVATIVE)
+    if planned:
+        jobs["planned"] = np.nan
+    tracked = bool(options[TRACK])
+    groups = hardest_first(shapes, workload.groups, requests, workload.allowed, machines)
+    popularity = np.zeros(requests.size, np.int64)
+    per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
+    np.add.at(popularity, groups["request"], np.repeat(per_shape, shapes["groups"]))
+    index = make_index(machines, requests, workload.allowed, popularity, dear=placement.typical)
+    if placement.fresh:
+        requests["slot"] = NO_SLOT
+    elif placement.first:
+        requests["slot"] = FIRST_FITS
+    begin, until = workload.span
+    bins = int(min(max(np.ceil((until - begin) / width * (1 - 1e-12)), 1), MOST_BINS))
+    slots = np.zeros(workload.slots, SLOT)
+    gang = int(shapes["instances"].max()) if tracked else 1
+    roles = int(shapes["groups"].max())
+    slots["node"] = -1
+    ledger = make_ledger(requests, groups, shapes, workload.allowed, machines)
+    tree = no_shape_tree()
+    if options[BACKFILL] in (GREEDY, EASY) and not options[PREEMPTS]:
+        kind_of = ledger.accounts["kind"][: requests.size]
+        tree = make_shape_tree(requests, groups, shapes, index.models, kind_of, machines.nodes.size)
+    changing = bool(options[CHANGES])
+    faults = changes.faults or Faults()
+    seeds = stream(seed, "faults").integers(1, 1 << 63, machines.nodes.size, np.uint64)
+    outages = make_outages(machines, seeds, faults.laws(), kept=changing)
+    events = make_events(4096 if changing else jobs.size * (1 + tracked + (max_wait < np.inf)))
+    if changing:
+        events = with_faults(events, outages, faults, begin)
+    speeds = np.array([[changes.speeds.get(model, 1.0) for model in workload.models]])
+    return World(
+        machines=machines,
+        requests=requests,
+        groups=groups,
+        queue=make_queue(jobs, shapes, tree),
+        index=index,
+        ledger=ledger,
+        events=events,
+        slots=slots,
+        links=np.zeros(slots.size if tracked else 1, LINK),
+        first_end=np.full(machines.nodes.size, np.inf),
+        running=np.zeros(jobs.size if tracked else 1, np.int32),
+        reserved=np.zeros(gang, SLOT),
+        reserved_from=np.full(1, np.inf),
+        withheld=np.zeros((max(gang, machines.nodes.size + 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
+        rows=np.arange(machines.nodes.size, dtype=np.int32) if planned else np.full(machines.nodes.size, -1, np.int32),
+        veils=np.zeros(machines.nodes.size if planned else gang, np.int32),
+        endings=make_events(max(jobs.size, machines.nodes.size * roles if planned else 1) if tracked else 1),
+        freed=np.zeros(jobs.size if tracked else 1, np.int32),
+        regions=np.zeros(machines.nodes.size, np.int64),
+        plans=make_plans(machines.nodes.size, jobs.size, slots.size if planned else 0, roles),
+        max_wait=np.array([max_wait], np.float64),
+        causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
+        lives=make_lives(jobs, workload.slots, costs_of(changes.checkpoints, changes.elasticity), kept=changing),
+        outages=outages,
+        speeds=speeds,
+        loop=np.zeros(LOOP, np.int64),
+        clock=np.zeros(1),
+        series=make_series(begin, width, bins, machines.free),
+        knobs=knobs,
+        options=options,
+    )

@@ -1,0 +1,141 @@
+"""What jobs lived through in a run, as frames: segments, where they ran, and the parts of each completion time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gputwin.simulation.engine.lives import REASONS, SEGMENTS, SPOTS
+from gputwin.simulation.engine.state import UP
+from gputwin.simulation.engine.world import CHANGES, FINISHED, RUNS
+from gputwin.simulation.run import Run
+
+SLOWDOWNS = ("gpu_model", "spread", "neighbours", "size")
+"""What slows a job; the fields of its life are named alike."""
+_FIELDS = {"gpu_model": "slow_model", "spread": "slow_spread", "neighbours": "slow_neighbours", "size": "slow_size"}
+
+
+def has_changes(run: Run) -> bool:
+    """Return whether jobs could be stopped, slowed or resized in this run."""
+    return bool(run.world.options[CHANGES])
+
+
+def segments_of(run: Run) -> pl.DataFrame:
+    """Return who ran when (s), how fast, and why that ended: one row per stretch in one place at one rate.
+
+    A job that still runs when the run is over has a last segment that ends with it.
+    """
+    jobs = run.world.queue.jobs
+    if has_changes(run):
+        log = run.world.lives.segments[: run.world.lives.counts[SEGMENTS]]
+        return pl.DataFrame(
+            {
+                "job": log["job"].astype(np.uint32),
+                "start_time": log["start"],
+                "end_time": log["end"],
+                "rate": log["rate"],
+                "why": pl.Series(REASONS, dtype=pl.Categorical).gather(log["why"]),
+            }
+        )
+    ran = np.flatnonzero((jobs["outcome"] == FINISHED) | (jobs["outcome"] == RUNS))
+    return pl.DataFrame(
+        {
+            "job": ran.astype(np.uint32),
+            "start_time": jobs["start"][ran],
+            "end_time": jobs["end"][ran],
+            "rate": np.ones(ran.size),
+            "why": pl.Series(REASONS, dtype=pl.Categorical).gather(np.zeros(ran.size, np.uint32)),
+        }
+    )
+
+
+def placements_of(run: Run) -> pl.DataFrame:
+    """Return segment row, job row, node row, bit set of devices and the share of each for every placed instance."""
+    workload = run.workload
+    if has_changes(run):
+        lives = run.world.lives
+        log, spots = lives.segments[: lives.counts[SEGMENTS]], lives.spots[: lives.counts[SPOTS]]
+        segment = np.repeat(np.arange(log.size, dtype=np.uint32), log["spots"])
+        job = log["job"][segment].astype(np.uint32)
+    else:
+        spots = run.world.slots
+        instances = workload.shapes["instances"][workload.jobs["shape"]]
+        placed = spots["node"] >= 0
+        job = np.repeat(np.arange(instances.size, dtype=np.uint32), instances)[placed]
+        outcome = run.world.queue.jobs["outcome"]
+        row = np.cumsum((outcome == FINISHED) | (outcome == RUNS)) - 1
+        segment, spots = row[job].astype(np.uint32), spots[placed]
+    requests = workload.requests[spots["request"]]
+    return pl.DataFrame(
+        {
+            "segment": segment,
+            "job": job,
+            "node": spots["node"].astype(np.uint32),
+            "devices": spots["devices"],
+            "request": spots["request"].astype(np.uint32),
+            "gpu_count": requests["gpu_count"].astype(np.int32),
+            "gpu_milli": requests["gpu_milli"].astype(np.int32),
+        }
+    )
+
+
+def with_lives(jobs: pl.DataFrame, run: Run) -> pl.DataFrame:
+    """Return the jobs with first start, waits in all, stops and the parts of their completion time.
+
+    duration + waits + slowdowns + lost + overhead = completion time of every finished job, but for rounding.
+    """
+    lives = run.world.lives.records
+    started = ~np.isnan(lives["first_start"])
+    columns: dict[str, Any] = {
+        "start_time": lives["first_start"],
+        "wait_seconds": np.where(started, lives["waited"], np.nan),
+        "stops": lives["stops"],
+        "lost_seconds": lives["lost"],
+        "overhead_seconds": lives["overheads"],
+        **{f"slow_{name}_seconds": lives[field] for name, field in _FIELDS.items()},
+    }
+    return jobs.with_columns(pl.Series(name, value) for name, value in columns.items()).with_columns(
+        pl.col("start_time", "wait_seconds").fill_nan(None)
+    )
+
+
+def completion_parts(jobs: pl.DataFrame) -> dict[str, float]:
+    """Return the seconds that all finished jobs spent on each part of their completion time."""
+    finished = jobs.filter(pl.col("outcome") == "finished")
+    parts = {
+        "service": "duration_seconds",
+        "wait": "wait_seconds",
+        "lost": "lost_seconds",
+        "overhead": "overhead_seconds",
+        **{f"slow_{name}": f"slow_{name}_seconds" for name in SLOWDOWNS},
+    }
+    return {part: float(finished[column].sum()) for part, column in parts.items() if column in finished.columns}
+
+
+def stops_by_reason(segments: pl.DataFrame) -> dict[str, int]:
+    """Return how many segments ended for each reason other than the job's end."""
+    counts = segments.group_by("why").agg(pl.len()).sort("why")
+    return {str(why): int(n) for why, n in counts.iter_rows() if why not in ("finished", "rate_changed")}
+
+
+def capacity_over_time(run: Run, times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Return the share of all GPUs on nodes that are up, the mean over each bin that begins at `times`."""
+    nodes, log = run.world.machines.nodes, run.world.outages.log[: run.world.outages.count[0]]
+    gpus, width = nodes["gpu_count"].astype(np.float64), run.bin_seconds
+    edges = np.append(times, times[-1] + width)
+    lost = np.zeros(edges.size)
+    since: dict[int, float] = {}
+
+    def take_out(node: int, begin: float, end: float) -> None:
+        lost[:] += gpus[node] * (np.clip(edges, None, end) - np.clip(edges, None, begin)).clip(0.0)
+
+    for time, node, state in log.tolist():
+        if state == UP and node in since:
+            take_out(node, since.pop(node), time)
+        elif state != UP:
+            since.setdefault(node, time)
+    for node, begin in since.items():
+        take_out(node, begin, edges[-1])
+    return np.asarray(1.0 - np.diff(lost) / width / max(gpus.sum(), 1.0))

@@ -1,0 +1,1 @@
+"""How fast a job runs: one file per rule."""
