@@ -44,7 +44,8 @@ def run(
     from dataclasses import replace
 
     from gputwin.core.errors import UserError
-    from gputwin.optimization.tuning.study import read_study, tune
+    from gputwin.optimization.tuning.study import tune
+    from gputwin.optimization.tuning.study_file import read_study
     from gputwin.report.tuning import STORE_FILE, write_tuning_report
 
     described = read_study(study)

@@ -11,7 +11,8 @@ import pytest
 from gputwin.core.errors import InputError, UserError
 from gputwin.optimization.tuning.ab import interval, paired_test
 from gputwin.optimization.tuning.bandits import ALGORITHMS, Exp3, History, chosen, pareto, regret, search
-from gputwin.optimization.tuning.study import Study, read_study, tune
+from gputwin.optimization.tuning.study import Study, tune
+from gputwin.optimization.tuning.study_file import read_study
 
 ARMS, WINDOWS = 30, 10
 

@@ -1,4 +1,4 @@
-"""Column generation: the linear relaxation over all patterns, a valid lower bound, and packings rounded from it.
+"""Column generation: the linear relaxation over all patterns, and a valid lower bound.
 
 The bound is made in integers: for any worth π ≥ 0 of instances, a node of type t holds at most v_t of it, so a packing
 costs at least Σ π·count − Σ supply_t·max(0, v_t − cost_t), after π is scaled down until v_t ≤ cost_t on node types of which
@@ -16,10 +16,10 @@ from time import process_time
 
 import numpy as np
 
-from gputwin.optimization.placement.heuristics import Floats, decreasing, weights_of
+from gputwin.optimization.placement.heuristics import Floats, weights_of
 from gputwin.optimization.placement.master import Column, Duals, Master
 from gputwin.optimization.placement.pricing import Knapsack, Priced, greedy
-from gputwin.optimization.placement.problem import Ints, Packing, Problem, packing_of
+from gputwin.optimization.placement.problem import Ints, Problem, packing_of
 
 _PRECISION = 10**8
 _MOST_ROUNDS = 5000
@@ -84,6 +84,7 @@ def generate(
     rng = np.random.default_rng(seed)
     weights = _weightings(problem, rng)
     by_table = all(k.by_table for k in knapsacks)
+    stops_early = not by_table or any(k.is_wide for k in knapsacks)
     if by_table and exact:
         master.add_exchanges()
     relaxed = master.solve()
@@ -108,7 +109,9 @@ def generate(
                     improving += [
                         (t, pattern) for pattern in (p.pattern, *knapsacks[t].more(worth[t], p.pattern, above))
                     ]
-            reached = not relaxed.is_short and round_up(problem, best.bound) >= round_up(problem, relaxed.value - 1e-6)
+            # Exact tables that are cheap go on to the end: the better the bound, the fewer patterns can reach it.
+            reached = stops_early and not relaxed.is_short
+            reached = reached and round_up(problem, best.bound) >= round_up(problem, relaxed.value - 1e-6)
             is_end = reached or not master.add(improving)
             if is_end and not master.exchanges:
                 complete = True
@@ -229,80 +232,3 @@ def residual(problem: Problem, chosen: Sequence[Column]) -> Problem:
         for t, n in zip(problem.types, used, strict=True)
     )
     return replace(problem, groups=groups, types=types)
-
-
-def dive(
-    problem: Problem, start: Generated, *, deadline: float, thorough: bool = False, seed: int = 0
-) -> tuple[Packing | None, tuple[Column, ...]]:
-    """Return the best packing found by fixing columns of the linear program step by step, and all columns met.
-
-    `thorough` prices by exact tables where the problem has them, however dear they are.
-    Each time the rest is solved again, and also packed in one pass; no packing where no step led to a complete one.
-    """
-    if problem.rack_limits:
-        return None, start.columns
-    chosen: list[Column] = []
-    met = dict.fromkeys(start.columns)
-    best: Packing | None = None
-    generated, left = start, problem
-    while left.counts.sum() and process_time() < deadline:
-        fixed = _fix(left, generated)
-        if not fixed:
-            break
-        chosen += fixed
-        left = residual(problem, chosen)
-        if left.counts.sum() < 400:
-            best = _better(problem, best, _completed(problem, chosen, left))
-        if not left.counts.sum():
-            break
-        known = {c for c in (_trim(left, column) for column in generated.columns) if c[1]}
-        knapsacks = [Knapsack(left, t) for t in range(len(left.types))]
-        exact = all(k.by_table and (thorough or not k.is_wide) for k in knapsacks)
-        generated = generate(left, sorted(known), deadline=deadline, exact=exact, seed=seed)
-        met |= dict.fromkeys(generated.columns)
-    return _better(problem, best, _completed(problem, chosen, left)), tuple(met)
-
-
-def _fix(problem: Problem, generated: Generated) -> list[Column]:
-    """Return the columns to fix: the whole parts, or the one nearest to one more node where there are none."""
-    whole = np.floor(generated.nodes + 1e-6).astype(int)
-    if whole.any():
-        return [c for c, n in zip(generated.columns, whole.tolist(), strict=True) for _ in range(n)]
-    if not generated.nodes.size or generated.nodes.max() < 1e-6:
-        return []
-    weights = weights_of(problem)
-    fill = [
-        float(sum((problem.sizes[c] * n) @ weights for c, n in pattern)) / max(problem.types[t].cost, 1)
-        for t, pattern in generated.columns
-    ]
-    score = generated.nodes + 1e-3 * np.array(fill) / max(max(fill), 1e-9)
-    return [generated.columns[int(np.argmax(score))]]
-
-
-def _trim(problem: Problem, column: Column) -> Column:
-    t, pattern = column
-    left = problem.counts.copy()
-    kept = []
-    for c, n in pattern:
-        g = problem.group_of[c]
-        n = min(n, int(left[g]))
-        if n:
-            left[g] -= n
-            kept.append((c, n))
-    return t, tuple(kept)
-
-
-def _completed(problem: Problem, chosen: Sequence[Column], left: Problem) -> Packing:
-    """Return the packing of the chosen nodes and, in one pass, of what is left."""
-    rest = min((decreasing(left, rule) for rule in ("best-fit", "dot-product")), key=lambda p: _rank(left, p))
-    nodes = [(u.node_type, u.pattern) for u in rest.uses for _ in range(u.nodes)]
-    return packing_of(problem, [*chosen, *nodes])
-
-
-def _rank(problem: Problem, packing: Packing) -> tuple[bool, int]:
-    return not packing.is_complete(problem), packing.objective(problem)
-
-
-def _better(problem: Problem, one: Packing | None, other: Packing | None) -> Packing | None:
-    found = [p for p in (one, other) if p is not None and p.is_complete(problem)]
-    return min(found, key=lambda p: p.objective(problem), default=None)

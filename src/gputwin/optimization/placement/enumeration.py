@@ -18,7 +18,7 @@ _MOST_CELLS = 4_000_000
 
 
 def columns_within(
-    problem: Problem, proof: Proof, objective: int, most: int, steps: int = 150_000
+    problem: Problem, proof: Proof, objective: int, most: int, steps: int = 60_000
 ) -> list[Column] | None:
     """Return all columns that a packing of at most this objective can use; None where there are more than `most`."""
     if not proof.worth:

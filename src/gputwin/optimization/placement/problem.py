@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -244,7 +244,7 @@ class PlacementResult:
     packing: Packing | None
     bound: int
     attempts: tuple[Attempt, ...] = ()
-    infeasible: tuple[str, ...] = field(default=())
+    infeasible: tuple[str, ...] = ()
     """Why there is no placement, and what would make one possible; empty where there is one."""
 
     @property
@@ -260,10 +260,8 @@ class PlacementResult:
     @property
     def gap(self) -> float | None:
         """Return how far the objective is above the bound, as a share of the bound."""
-        if self.objective is None:
-            return None
-        if self.objective <= self.bound:
-            return 0.0
+        if self.objective is None or self.is_optimal:
+            return None if self.objective is None else 0.0
         return (self.objective - self.bound) / self.bound if self.bound > 0 else float("inf")
 
     def to_json(self) -> dict[str, Any]:
@@ -279,9 +277,9 @@ class PlacementResult:
             "is_optimal": self.is_optimal,
             "nodes": None if packing is None else packing.nodes,
             "nodes_by_type": {} if packing is None else packing.nodes_by_type(problem),
-            "missing": {}
-            if packing is None
-            else {g.name: m for g, m in zip(problem.groups, packing.missing, strict=True) if m},
+            "missing": {
+                g.name: m for g, m in zip(problem.groups, packing.missing if packing else (), strict=False) if m
+            },
             "allocation": {} if packing is None else allocation(problem, packing),
             "attempts": [vars(a) for a in self.attempts],
             "infeasible": list(self.infeasible),

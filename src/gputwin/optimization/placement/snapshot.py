@@ -132,7 +132,9 @@ def snapshot_of(run: SimulationResult, time: float) -> Snapshot:
     jobs = run.jobs.with_row_index("job").select("job", "job_id")
     end = pl.col("end_time").is_null() | (pl.col("end_time") > time)
     present = run.segments.with_row_index("segment").filter((pl.col("start_time") <= time) & end).select("segment")
-    alive = run.placements.join(present, on="segment", maintain_order="left").join(jobs, on="job", maintain_order="left")
+    alive = run.placements.join(present, on="segment", maintain_order="left").join(
+        jobs, on="job", maintain_order="left"
+    )
     for row in alive.iter_rows(named=True):
         bits = int(row["devices"])
         devices = tuple(d for d in range(len(snapshot.devices[row["node"]])) if bits >> d & 1)

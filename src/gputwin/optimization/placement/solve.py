@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from time import process_time
 
@@ -11,14 +11,18 @@ import numpy as np
 
 from gputwin.core.errors import UserError
 from gputwin.optimization.placement.bounds import simple_bound
-from gputwin.optimization.placement.columns import Generated, dive, generate, round_up
+from gputwin.optimization.placement.columns import Generated, generate, residual, round_up
+from gputwin.optimization.placement.diving import dive
 from gputwin.optimization.placement.enumeration import columns_within
 from gputwin.optimization.placement.exact import solve_exactly
 from gputwin.optimization.placement.heuristics import SCORES, Nodes, decreasing, fill
 from gputwin.optimization.placement.infeasible import explain_infeasible
 from gputwin.optimization.placement.local import improve
 from gputwin.optimization.placement.master import Column, solve_whole
-from gputwin.optimization.placement.problem import Attempt, Packing, PlacementResult, Problem, Use
+from gputwin.optimization.placement.parts import independent_parts, joined, part_of, with_fixed
+from gputwin.optimization.placement.pricing import Knapsack
+from gputwin.optimization.placement.problem import Attempt, Packing, PlacementResult, Problem
+from gputwin.optimization.placement.reduction import exact_pairs
 
 METHODS = ("auto", "heuristics", "columns", "exact")
 DEFAULT_SECONDS = 60.0
@@ -27,6 +31,8 @@ _SMALL = 60
 _MOST_COLUMNS = 60_000
 _INTEGER_SECONDS = 5.0
 _MOST_RAISES = 100
+_STEPS, _STEPS_PER_SECOND = 60_000, 15_000
+"""Steps of the search for patterns at first, and later, when nothing else has helped, per second that is left."""
 _ANY_OBJECTIVE = 1 << 60
 _TIGHT = 0.1
 """Distance of the linear bound from the next whole objective, within which patterns are listed before diving."""
@@ -85,9 +91,12 @@ def place(
     end = process_time() + seconds
     for i, (part, groups, types) in enumerate(parts):
         share = (end - process_time()) / (len(parts) - i)
-        own = None if warm is None else _part_of(problem, warm, groups, types)
-        results.append(_solve(part, method, share, own, seed, explain, progress))
-    return _joined(problem, parts, results)
+        own = None if warm is None else part_of(problem, warm, groups, types)
+        fixed = exact_pairs(part) if method in ("auto", "columns") and own is None else []
+        rest = residual(part, fixed) if fixed else part
+        result = _solve(rest, method, share, own, seed, explain, progress)
+        results.append(with_fixed(part, fixed, result) if fixed else result)
+    return joined(problem, parts, results)
 
 
 def _solve(
@@ -153,7 +162,8 @@ def _by_columns(search: _Search, seed: int, progress: Callable[[str], None]) -> 
         began = process_time()
         packing, columns = dive(problem, generated, deadline=process_time() + search.left * 0.5, seed=seed)
         search.note("diving", began, packing)
-    if not search.is_done and len(problem.resources) == 1 and not problem.rack_limits:
+    is_wide = any(Knapsack(problem, t).is_wide for t in range(len(problem.types)))
+    if not search.is_done and is_wide and not problem.rack_limits:
         began = process_time()
         deadline = process_time() + search.left * 0.5
         packing, _ = dive(problem, generated, deadline=deadline, thorough=True, seed=seed)
@@ -165,9 +175,13 @@ def _by_columns(search: _Search, seed: int, progress: Callable[[str], None]) -> 
         began = process_time()
         whole = solve_whole(problem, columns, seconds=min(search.left * 0.5, _INTEGER_SECONDS))
         search.note("integer program over columns", began, whole.packing)
+    if not search.is_done and is_tight and not search.is_impossible:
+        _by_enumeration(search, generated, progress, steps=int(search.left * _STEPS_PER_SECOND))
 
 
-def _by_enumeration(search: _Search, generated: Generated, progress: Callable[[str], None]) -> None:
+def _by_enumeration(
+    search: _Search, generated: Generated, progress: Callable[[str], None], steps: int = _STEPS
+) -> None:
     """Raise the bound step by step while no packing of all possible patterns reaches it."""
     problem = search.problem
     if search.packing is None:
@@ -177,7 +191,7 @@ def _by_enumeration(search: _Search, generated: Generated, progress: Callable[[s
             return
         progress(f"all patterns for {search.bound:,} {problem.unit}")
         began = process_time()
-        packing, is_settled = _reach(search, generated)
+        packing, is_settled = _reach(search, generated, steps)
         raised = round_up(problem, search.bound + 1) if packing is None and is_settled else None
         search.note("all patterns", began, packing, raised)
         if raised is None:
@@ -194,7 +208,7 @@ def _by_all_patterns(search: _Search, generated: Generated) -> None:
         search.note("all patterns", began, whole.packing)
 
 
-def _reach(search: _Search, generated: Generated) -> tuple[Packing | None, bool]:
+def _reach(search: _Search, generated: Generated, steps: int) -> tuple[Packing | None, bool]:
     """Return a packing at the bound, or none and whether there is none.
 
     Instances worth nothing in the linear program are left out first: they add no cost there but very many patterns.
@@ -202,7 +216,7 @@ def _reach(search: _Search, generated: Generated) -> tuple[Packing | None, bool]
     """
     problem, proof = search.problem, generated.proof
     for core in dict.fromkeys((_core(problem, generated), problem)):
-        columns = columns_within(core, proof, search.bound, _MOST_COLUMNS)
+        columns = columns_within(core, proof, search.bound, _MOST_COLUMNS, steps)
         if columns is None:
             continue
         whole = solve_whole(core, columns, seconds=search.left, at_most=search.bound)
@@ -251,85 +265,3 @@ def _is_impossible(problem: Problem, bound: int) -> bool:
 
 def _no_packing(problem: Problem, explain: bool) -> tuple[str, ...]:
     return explain_infeasible(problem, is_proven=True) if explain else ("There is no placement.",)
-
-
-def independent_parts(problem: Problem) -> list[tuple[Problem, tuple[int, ...], tuple[int, ...]]]:
-    """Return (problem, its groups, its node types) of each part that shares no node type with another."""
-    if problem.conflicts or problem.rack_limits:
-        everything = tuple(range(len(problem.groups))), tuple(range(len(problem.types)))
-        return [(problem, *everything)]
-    owner = list(range(len(problem.types)))
-
-    def root(t: int) -> int:
-        while owner[t] != t:
-            t = owner[t]
-        return t
-
-    homes: list[int | None] = []
-    reach = [
-        np.flatnonzero(problem.most[:, problem.group_of == g].any(axis=1)).tolist() for g in range(len(problem.groups))
-    ]
-    for able in reach:
-        for t in able[1:]:
-            owner[root(t)] = root(able[0])
-        homes.append(able[0] if able else None)
-    parts: dict[int | None, list[int]] = {}
-    for g, home in enumerate(homes):
-        parts.setdefault(None if home is None else root(home), []).append(g)
-    if None in parts or len(parts) < 2:
-        everything = tuple(range(len(problem.groups))), tuple(range(len(problem.types)))
-        return [(problem, *everything)]
-    result = []
-    for home, groups in parts.items():
-        types = tuple(t for t in range(len(problem.types)) if root(t) == home)
-        part = replace(
-            problem, groups=tuple(problem.groups[g] for g in groups), types=tuple(problem.types[t] for t in types)
-        )
-        result.append((part, tuple(groups), types))
-    return result
-
-
-def _choice_map(problem: Problem, part: Problem, groups: Sequence[int]) -> dict[int, int]:
-    """Return the whole problem's choice of each choice of the part."""
-    position = {gk: c for c, gk in enumerate(problem.choices)}
-    return {c: position[groups[g], k] for c, (g, k) in enumerate(part.choices)}
-
-
-def _part_of(problem: Problem, packing: Packing, groups: Sequence[int], types: Sequence[int]) -> Packing:
-    part = replace(
-        problem, groups=tuple(problem.groups[g] for g in groups), types=tuple(problem.types[t] for t in types)
-    )
-    back = {whole: own for own, whole in _choice_map(problem, part, groups).items()}
-    number = {t: i for i, t in enumerate(types)}
-    uses = tuple(
-        Use(number[u.node_type], tuple(sorted((back[c], n) for c, n in u.pattern)), u.nodes)
-        for u in packing.uses
-        if u.node_type in number
-    )
-    return Packing(uses, tuple(packing.missing[g] for g in groups))
-
-
-def _joined(
-    problem: Problem,
-    parts: Sequence[tuple[Problem, tuple[int, ...], tuple[int, ...]]],
-    results: Sequence[PlacementResult],
-) -> PlacementResult:
-    if len(parts) == 1:
-        return results[0]
-    uses: list[Use] = []
-    missing = [0] * len(problem.groups)
-    attempts: list[Attempt] = []
-    for (part, groups, types), result in zip(parts, results, strict=True):
-        label = "+".join(t.name for t in part.types)
-        attempts += [replace(a, method=f"{label}: {a.method}") for a in result.attempts]
-        if result.packing is not None:
-            names = _choice_map(problem, part, groups)
-            uses += [
-                Use(types[u.node_type], tuple(sorted((names[c], n) for c, n in u.pattern)), u.nodes)
-                for u in result.packing.uses
-            ]
-            for g, m in zip(groups, result.packing.missing, strict=True):
-                missing[g] = m
-    whole = None if any(r.packing is None for r in results) else Packing(tuple(uses), tuple(missing))
-    reasons = tuple(reason for r in results for reason in r.infeasible)
-    return PlacementResult(problem, whole, sum(r.bound for r in results), tuple(attempts), reasons)
