@@ -22,7 +22,7 @@ from gputwin.simulation.run import Changes, Scheduler, run
 from gputwin.studies.validation.single_server import preempt, preempt_on_servers
 from tests.oracles.queueing import Arrivals, Floats, servers
 
-JOBS, REPLICATIONS = 40_000, 10
+JOBS, REPLICATIONS = 30_000, 10
 NOTHING_LOST = Checkpoints(interval_seconds=0.0)
 SERVICES = {"exponential": exponential(1.0), "lognormal": lognormal(1.0, 2.0)}
 
@@ -84,7 +84,7 @@ def test_least_attained_service_in_many_queues(service):
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_short_slices_share_the_server(service):
-    order = Scheduler("round-robin", "greedy", order_parameters={"quantum": 0.02})
+    order = Scheduler("round-robin", "greedy", order_parameters={"quantum": 0.04})
     exact = processor_sharing(0.6, SERVICES[service])
     assert_agrees(f"PS {service}", exact, one_server(order, service, 0.6), 0.06)
 
