@@ -49,6 +49,8 @@ _BENCHMARKS = (
     Benchmark("fifo best-fit", Scheduler("fifo", "strict", "best-fit"), _MILLION, 5_000, _STEADY),
     Benchmark("sjf greedy, queue of 100,000", Scheduler("sjf", "greedy", "first-fit"), _MILLION, 20_000, _BURST),
     Benchmark("fifo easy", Scheduler("fifo", "easy", "first-fit"), _MILLION, 20_000, _MIXED),
+    Benchmark("srtf greedy", Scheduler("srtf", "greedy", "first-fit"), 200_000, 0, _MIXED),
+    Benchmark("las greedy", Scheduler("las", "greedy", "first-fit"), 200_000, 0, _MIXED),
     Benchmark(
         "fifo greedy, many shapes",
         Scheduler("fifo", "greedy", "first-fit"),
