@@ -88,7 +88,7 @@ def announce_compilation(quiet: bool) -> None:
     from gputwin.simulation.engine.compiled import is_compiled
 
     if not quiet and not is_compiled():
-        sys.stderr.write("compiling the engine for this machine: about half a minute, only this once\n")
+        sys.stderr.write("compiling the engine for this machine: about a minute, only this once\n")
 
 
 @contextmanager

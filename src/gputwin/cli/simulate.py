@@ -23,10 +23,7 @@ from gputwin.cli.console import (
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from gputwin.simulation.scenario import Scenario
-    from gputwin.traces.dataset import Trace
 
 
 def run(
@@ -86,7 +83,7 @@ def run(
     from gputwin.simulation.cluster import cluster_for
     from gputwin.simulation.policy import load_policies
     from gputwin.simulation.run import check_rules
-    from gputwin.simulation.simulate import simulate_scenario
+    from gputwin.simulation.simulate import believed_by, simulate_scenario
     from gputwin.traces.locate import open_trace
 
     for path in policies or ():
@@ -121,7 +118,7 @@ def run(
         target = cluster_for(opened, scenario.cluster)
         warnings = warn_of_overload(opened, target)
         step("simulating")
-        believed = _believed(scenario.prediction, opened)
+        believed = believed_by(scenario.prediction, opened, warn)
         predictions = None if isinstance(believed, str) else believed
         result = simulate_scenario(scenario, opened, target, predictions)
         if output is not None:
@@ -191,29 +188,6 @@ def _checkpoints(text: str) -> dict[str, object] | None:
         return None
     times = ("interval", "save", "restart", "resize")
     return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
-
-
-def _believed(predict: str, trace: Trace) -> str | pl.DataFrame:
-    """Return the rule, or the predictions of the saved model or file, that `--predict` names."""
-    from gputwin.profiling.predict import predict_trace
-    from gputwin.profiling.store import load
-    from gputwin.simulation.workload import read_predictions
-    from gputwin.traces.framefile import EXTENSIONS
-
-    if predict == "requested":
-        asked = trace.tasks["requested_seconds"]
-        without = asked.len() - int((asked > 0).sum())
-        if 0 < without < asked.len():
-            warn(
-                f"{without:,} of {asked.len():,} tasks asked for no time limit and count as the longest limit asked for"
-            )
-        return predict
-    if Path(predict).is_dir():
-        found = predict_trace(load(Path(predict)), trace)
-        for note in found.notes:
-            warn(note)
-        return found.frame
-    return read_predictions(Path(predict)) if Path(predict).suffix.lower() in EXTENSIONS else predict
 
 
 def _render_lives(summary: dict[str, Any]) -> None:

@@ -92,13 +92,24 @@ def simulate_scenario(
     return replace(result, manifest={**result.manifest, "scenario": described})
 
 
-def believed_by(prediction: str, trace: Trace) -> str | pl.DataFrame:
-    """Return the rule, or the predictions of the saved model or file, that a scenario names."""
+def believed_by(prediction: str, trace: Trace, note: Callable[[str], None] = lambda text: None) -> str | pl.DataFrame:
+    """Return the rule, or the predictions of the saved model or file, that a scenario names; `note` is told of doubts."""
     from gputwin.profiling.predict import predict_trace
     from gputwin.profiling.store import load
     from gputwin.simulation.workload import read_predictions
     from gputwin.traces.framefile import EXTENSIONS
 
+    if prediction == "requested":
+        asked = trace.tasks["requested_seconds"]
+        without = asked.len() - int((asked > 0).sum())
+        if 0 < without < asked.len():
+            note(
+                f"{without:,} of {asked.len():,} tasks asked for no time limit and count as the longest limit asked for"
+            )
+        return prediction
     if Path(prediction).is_dir():
-        return predict_trace(load(Path(prediction)), trace).frame
+        found = predict_trace(load(Path(prediction)), trace)
+        for text in found.notes:
+            note(text)
+        return found.frame
     return read_predictions(Path(prediction)) if Path(prediction).suffix.lower() in EXTENSIONS else prediction
