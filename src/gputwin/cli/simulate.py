@@ -45,7 +45,10 @@ def run(
     ] = "",
     speed: Annotated[str, typer.Option("--speed", help="Work a second by GPU model, as in V100=1,T4=0.4.")] = "",
     checkpoint: Annotated[
-        str, typer.Option("--checkpoint", help="As in interval=30m,save=20s,restart=1m,on_preemption=yes.")
+        str,
+        typer.Option(
+            "--checkpoint", help="As in interval=30m,save=20s,restart=1m; interval=young, daly or exact with --mtbf."
+        ),
     ] = "",
     mtbf: Annotated[str | None, typer.Option("--mtbf", help="Mean time between failures of a node, as in 30d.")] = None,
     repair: Annotated[str, typer.Option("--repair", help="Mean time to repair a node.")] = "1h",
@@ -183,9 +186,13 @@ def _speeds(text: str) -> dict[str, object] | None:
 
 
 def _checkpoints(text: str) -> dict[str, object] | None:
+    from gputwin.simulation.checkpointing import RULES
+
     found = _settings("--checkpoint", text)
     if found is None:
         return None
+    if found.get("interval") in RULES:
+        found["rule"] = found.pop("interval")
     times = ("interval", "save", "restart", "resize")
     return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
 

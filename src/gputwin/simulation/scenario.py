@@ -12,6 +12,7 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from gputwin.core.errors import InputError, UserError, shorten
+from gputwin.simulation.checkpointing import CheckpointCosts, interval
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
 from gputwin.simulation.policy import parse_policy
 from gputwin.simulation.run import Changes, Scheduler
@@ -62,6 +63,8 @@ class CheckpointSpec(_Part):
     """When jobs save their work, and what that and a restart take (`interruptions.Checkpoints`)."""
 
     interval_seconds: AtLeastZero | None = None
+    rule: Literal["fixed", "young", "daly", "exact"] = "fixed"
+    """Where the interval comes from: given, or from the time to save and the nodes' mean time between failures."""
     save_seconds: AtLeastZero = 0.0
     restart_seconds: AtLeastZero = 0.0
     resize_seconds: AtLeastZero = 0.0
@@ -84,8 +87,9 @@ class FaultSpec(_Part):
     mtbf_seconds: Positive | None = None
     shape: Positive = 1.0
     repair_seconds: Positive = 3600.0
-    repair: Literal["exponential", "lognormal", "fixed"] = "exponential"
+    repair: Literal["exponential", "weibull", "lognormal", "fixed"] = "exponential"
     repair_sigma: Positive = 1.0
+    repair_shape: Positive = 1.0
     maintenance: tuple[MaintenanceSpec, ...] = ()
 
 
@@ -126,8 +130,8 @@ class Scenario(_Part):
     @property
     def changes(self) -> Changes:
         """Return what may change while jobs run, as the engine takes it."""
-        saved = self.checkpoints.model_dump()
-        saved["interval_seconds"] = _or_infinity(saved["interval_seconds"])
+        saved = self.checkpoints.model_dump(exclude={"rule"})
+        saved["interval_seconds"] = _interval(self.checkpoints, self.faults)
         elastic = self.elasticity
         return Changes(
             preemption=self.preemption,
@@ -147,12 +151,29 @@ def _or_infinity(value: float | None) -> float:
     return math.inf if value is None else value
 
 
+def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:
+    """Return the work between two checkpoints, s: as given, or by the rule."""
+    if spec.rule == "fixed":
+        return _or_infinity(spec.interval_seconds)
+    if spec.interval_seconds is not None:
+        raise UserError(f"checkpoints have an interval and the rule '{spec.rule}'; give one of them")
+    if faults is None or faults.mtbf_seconds is None or not spec.save_seconds:
+        raise UserError(f"the checkpoint rule '{spec.rule}' needs a time to save and a mean time between failures")
+    return interval(spec.rule, CheckpointCosts(spec.save_seconds, spec.restart_seconds, faults.mtbf_seconds))
+
+
 def _faults(spec: FaultSpec) -> Faults:
     windows = tuple(
         Maintenance(w.node, _or_infinity(w.drain_time), w.down_time, _or_infinity(w.up_time)) for w in spec.maintenance
     )
     return Faults(
-        _or_infinity(spec.mtbf_seconds), spec.shape, spec.repair_seconds, spec.repair, spec.repair_sigma, windows
+        _or_infinity(spec.mtbf_seconds),
+        spec.shape,
+        spec.repair_seconds,
+        spec.repair,
+        spec.repair_sigma,
+        windows,
+        spec.repair_shape,
     )
 
 
