@@ -55,6 +55,13 @@ def run(
     elastic: Annotated[
         str, typer.Option("--elastic", help="Shrink running jobs: least_share=0.5,scaling_exponent=0.8.")
     ] = "",
+    power: Annotated[bool, typer.Option("--power", help="Tell energy and carbon.")] = False,
+    power_limit: Annotated[
+        str, typer.Option("--power-limit", help="Watts a GPU may draw, by model, as in V100=150; slows jobs there.")
+    ] = "",
+    carbon: Annotated[
+        str, typer.Option("--carbon", help="Grid's g/kWh, or a CSV of time_seconds,grams_per_kwh.")
+    ] = "400",
     policies: Policies = None,
     resolution: Annotated[str | None, typer.Option("--resolution", help="Step of the series, as in 5m.")] = None,
     sla: Annotated[str | None, typer.Option("--sla", help="Count jobs that wait longer, as in 10m.")] = None,
@@ -106,6 +113,7 @@ def run(
             elasticity=_settings("--elastic", elastic),
             faults=None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)},
             checkpoints=_checkpoints(checkpoint),
+            power=_power(power, power_limit, carbon),
             prediction=predict,
             seed=seed,
             resolution_seconds=None if resolution is None else _seconds(resolution),
@@ -197,6 +205,29 @@ def _checkpoints(text: str) -> dict[str, object] | None:
     return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
 
 
+def _power(asked: bool, limits: str, carbon: str) -> dict[str, object] | None:
+    found = _settings("--power-limit", limits)
+    if not asked and found is None:
+        return None
+    return {"limits": found or {}, "carbon": carbon}
+
+
+def _render_power(summary: dict[str, Any]) -> None:
+    """Print what drew how much."""
+    power = summary.get("power")
+    if not power:
+        return
+    total = max(power["energy_kwh"], 1e-12)
+    parts = {"servers": "servers_kwh", "GPUs idle": "idle_gpus_kwh", "contexts": "contexts_kwh", "load": "load_kwh"}
+    rows = [[name, f"{power[key]:,.1f}", f"{power[key] / total:.1%}"] for name, key in parts.items()]
+    table("Energy, kWh", ["part", "kWh", "share"], rows)
+    say(
+        f"{power['energy_kwh']:,.1f} kWh, {power['mean_watts'] / 1000:,.1f} kW on average, {power['carbon_kg']:,.1f} kg CO2"
+    )
+    if power["assumed_gpu_models"]:
+        say(f"draw of these GPU models is assumed: {', '.join(power['assumed_gpu_models'])}")
+
+
 def _render_lives(summary: dict[str, Any]) -> None:
     """Print what interrupted jobs, and where the time from submission to end went."""
     from gputwin.core.units import format_duration
@@ -255,6 +286,7 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
         figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
     table("Cluster", ["what", "value"], figures)
     _render_lives(s)
+    _render_power(s)
     causes = s["wait_causes_seconds"] or {}
     total = sum(causes.values())
     if total > 0:

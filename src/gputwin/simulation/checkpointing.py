@@ -76,7 +76,7 @@ def expected_seconds(work_seconds: float, interval_seconds: float, costs: Checkp
 
 
 def _attempts_seconds(seconds: float, costs: CheckpointCosts) -> float:
-    """Return how long it takes on average until `seconds` pass without a failure; each one costs a restart, again and again."""
+    """Return how long it takes on average until `seconds` pass without a failure; each failure costs a restart."""
     mtbf = costs.mtbf_seconds
     return mtbf * math.exp(costs.restart_seconds / mtbf) * math.expm1(seconds / mtbf)
 

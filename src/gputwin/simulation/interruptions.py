@@ -94,8 +94,8 @@ REPAIRS = ("exponential", "weibull", "lognormal", "fixed")
 class Faults:
     """How nodes fail and are repaired, each by itself, and planned maintenance.
 
-    Time to failure is Weibull of mean `mtbf_seconds` (`shape` 1: exponential, below 1: failures come in bursts, above 1: with
-    age). Time to repair has mean `repair_seconds`: 'exponential', 'weibull' with `repair_shape`, 'lognormal' with
+    Time to failure is Weibull of mean `mtbf_seconds` (`shape` 1: exponential, below 1: failures come in bursts, above 1:
+    with age). Time to repair has mean `repair_seconds`: 'exponential', 'weibull' with `repair_shape`, 'lognormal' with
     `repair_sigma`, or 'fixed'. Without random failures nodes come back from maintenance at its end only.
     """
 

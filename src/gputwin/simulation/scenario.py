@@ -15,6 +15,7 @@ from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.simulation.checkpointing import CheckpointCosts, interval
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
 from gputwin.simulation.policy import parse_policy
+from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.run import Changes, Scheduler
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -100,6 +101,16 @@ class ElasticitySpec(_Part):
     scaling_exponent: Annotated[float, Field(gt=0, le=1)]
 
 
+class PowerSpec(_Part):
+    """Energy and carbon are told; `limits` are power limits by GPU model, W, which slow jobs on it.
+
+    `carbon` is the intensity of the grid, g/kWh: a number, or a CSV file with columns time_seconds, grams_per_kwh.
+    """
+
+    limits: dict[str, Positive] = Field(default_factory=dict)
+    carbon: str = "400"
+
+
 class Scenario(_Part):
     """One run: what ran, on what, under which rules, and what may go wrong meanwhile."""
 
@@ -115,6 +126,7 @@ class Scenario(_Part):
     elasticity: ElasticitySpec | None = None
     faults: FaultSpec | None = None
     checkpoints: CheckpointSpec = CheckpointSpec()
+    power: PowerSpec | None = None
     prediction: str = "oracle"
     seed: Annotated[int, Field(ge=0)] = 0
     resolution_seconds: Positive | None = None
@@ -133,10 +145,14 @@ class Scenario(_Part):
         saved = self.checkpoints.model_dump(exclude={"rule"})
         saved["interval_seconds"] = _interval(self.checkpoints, self.faults)
         elastic = self.elasticity
+        speeds = {} if self.speed is None else dict(self.speed.by_model)
+        limits = {} if self.power is None else self.power.limits
+        for model, speed in speeds_under_limits(limits).items():
+            speeds[model] = speeds.get(model, 1.0) * speed
         return Changes(
             preemption=self.preemption,
-            speed="" if self.speed is None else self.speed.policy,
-            speeds={} if self.speed is None else self.speed.by_model,
+            speed=("gpu-model" if speeds else "") if self.speed is None else self.speed.policy,
+            speeds=speeds,
             checkpoints=Checkpoints(**saved),
             faults=None if self.faults is None else _faults(self.faults),
             elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
