@@ -44,7 +44,7 @@ class GpuPower:
             return float(np.interp(limit, limits, slower))
         if limit >= self.load_watts:
             return 0.0
-        return ((self.load_watts - self.idle_watts) / (limit - self.idle_watts)) ** (1.0 / 3.0) - 1.0
+        return float(np.cbrt((self.load_watts - self.idle_watts) / (limit - self.idle_watts))) - 1.0
 
     def draw(self, limit: float | None = None) -> float:
         """Return the mean draw of a busy GPU under a limit, W."""

@@ -125,10 +125,10 @@ def energy_of(
         (context[node], held["fresh_start"].to_numpy(), held["end_time"].to_numpy()),
         (load[node] * held["share"].to_numpy(), held["start_time"].to_numpy(), held["end_time"].to_numpy()),
     ]
-    kwh = [float((w * (b - a)).sum()) / JOULES_PER_KWH for w, a, b in parts]
+    servers, bare, contexts, loads = (float((w * (b - a)).sum()) / JOULES_PER_KWH for w, a, b in parts)
     carbon = sum(grid.grams_of(w, a, b) for w, a, b in parts) / 1000.0
     assumed = {m or "unnamed" for m, d, c in zip(models, draws, counts, strict=True) if d.is_assumed and c}
-    return Energy(*kwh, carbon, end - begin, tuple(sorted(assumed)))
+    return Energy(servers, bare, contexts, loads, carbon, end - begin, tuple(sorted(assumed)))
 
 
 def _limit(limits: Mapping[str, float], model: str | None) -> float | None:
