@@ -14,6 +14,7 @@ def add_to(app: typer.Typer) -> None:
     """Add these commands to `gputwin reproduce`."""
     app.command("gavel2020")(gavel2020)
     app.command("tiresias60")(tiresias60)
+    app.command("pollux2021")(pollux2021)
 
 
 def gavel2020(
@@ -107,5 +108,61 @@ def tiresias60(
         table("Ends as published, and mean completion times, s", ["policy", "same end", "ours", "published"], rows)
         for name, why in NOT_EXPRESSED.items():
             say(f"{name}: not simulated: {why}")
+
+    emit(result.to_json(), json, render)
+
+
+def pollux2021(
+    profiles: Annotated[Path, typer.Option("--profiles", help="Folder with measured step times.")] = Path("profiles"),
+    folder: Annotated[
+        Path, typer.Option("--folder", help="Folder with workloads, validation curves and published means.")
+    ] = Path("pollux"),
+    policy: Annotated[list[str] | None, typer.Option("--policy", help="Only these policies; repeatable.")] = None,
+    load: Annotated[
+        list[str] | None, typer.Option("--load", help="0.5, 1.0, 1.5 or 2.0; repeatable.", show_default="1.0")
+    ] = None,
+    workload: Annotated[list[int] | None, typer.Option("--workload", help="Only these workloads; repeatable.")] = None,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Mean completion times of deep-learning jobs on 16 nodes of 4 GPUs (Qiao et al., Pollux, OSDI'21, section 5.3).
+
+    Examples:
+
+        gputwin reproduce pollux2021 --profiles pollux_profiles --folder pollux
+
+        gputwin reproduce pollux2021 --policy optimus --load 0.5 --load 2.0 --json
+    """
+    from gputwin.studies.reproduce.pollux2021 import POLICIES, reproduce
+
+    with progress(quiet or json) as step:
+        result = reproduce(
+            profiles,
+            folder,
+            policies=policy or tuple(POLICIES),
+            loads=load or ("1.0",),
+            workloads=workload or (),
+            progress=step,
+        )
+
+    def render() -> None:
+        rows = [
+            [
+                r["policy"],
+                r["load"],
+                r["workload"],
+                f"{r['mean_seconds']:.2f}",
+                "–" if r["published_seconds"] is None else f"{r['published_seconds']:.2f}",
+            ]
+            for r in result.times.to_dicts()
+        ]
+        table("Mean completion time, s", ["policy", "load", "workload", "ours", "published"], rows)
+        fits = [
+            [r["application"], f"{r['error']:.1%}", f"{r['error_above_8_gpus']:.1%}"] for r in result.fits.to_dicts()
+        ]
+        columns = ["application", "error", "above 8 GPUs, fitted to at most 8"]
+        table("Mean error of fitted step times", columns, fits)
+        for name in policy or POLICIES:
+            say(f"{name}: largest difference to the published means {result.largest_difference(name):.2%}")
 
     emit(result.to_json(), json, render)

@@ -96,11 +96,12 @@ def _greedy(jobs: Sequence[ElasticJob], gpus: int, gain: Callable[[ElasticJob, i
         if job.least <= gpus:
             sizes[j] = job.least
             gpus -= job.least
-    while gpus > 0:
-        gains = [gain(job, size) if 0 < size < job.most else 0.0 for job, size in zip(jobs, sizes, strict=True)]
-        best = max(range(len(jobs)), key=lambda j: gains[j], default=-1)
-        if best < 0 or gains[best] <= 0:
+    gains = [gain(job, size) if 0 < size < job.most else 0.0 for job, size in zip(jobs, sizes, strict=True)]
+    while gpus > 0 and gains:
+        best = max(range(len(jobs)), key=gains.__getitem__)
+        if gains[best] <= 0:
             break
         sizes[best] += 1
         gpus -= 1
+        gains[best] = gain(jobs[best], sizes[best]) if sizes[best] < jobs[best].most else 0.0
     return sizes
