@@ -27,5 +27,5 @@ def test_gpus_come_from_the_node_with_most_free():
 def test_wrong_names_are_told():
     with pytest.raises(UserError, match="unknown policy 'gandiva'; known: "):
         reproduce(Path(), Path(), policies=["gandiva"])
-    with pytest.raises(UserError, match="unknown load .3.; known: "):
+    with pytest.raises(UserError, match="unknown load '3'; known: "):
         reproduce(Path(), Path(), loads=["3"])

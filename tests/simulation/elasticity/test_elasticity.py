@@ -77,7 +77,7 @@ def test_scaling_stops_where_it_does_not_pay_and_has_a_hysteresis():
     assert rule.size(halves, 4, 1e6, free=4) == 3
     # 10 s of work left: a resize of 30 s saves 3.3 s.
     assert rule.size(halves, 1, 10.0, free=4) == 1
-    with pytest.raises(UserError, match="down is 0.9 and up 0.5; give down at most up"):
+    with pytest.raises(UserError, match="give down at most up"):
         ScaleRule(up=0.5, down=0.9)
 
 
@@ -106,13 +106,15 @@ def test_goodput_evens_out_speedups():
     assert goodput([ElasticJob(straight, 1.0)] * 2, 8) == [4, 4]
 
 
+def power_law(exponent):
+    return lambda n: float(n) ** exponent
+
+
 def test_no_policy_gives_more_than_there_is():
     rng = np.random.default_rng(3)
     for _ in range(50):
-        jobs = [
-            ElasticJob(lambda n, e=float(rng.uniform(0.3, 1.0)): float(n) ** e, float(rng.uniform(1, 100)), 1, 8)
-            for _ in range(int(rng.integers(1, 9)))
-        ]
+        exponents = rng.uniform(0.3, 1.0, int(rng.integers(1, 9)))
+        jobs = [ElasticJob(power_law(e), float(rng.uniform(1, 100)), 1, 8) for e in exponents]
         gpus = int(rng.integers(0, 24))
         for policy in (optimus, afs, goodput):
             sizes = policy(jobs, gpus)

@@ -30,7 +30,8 @@ LOADS = ("0.5", "1.0", "1.5", "2.0")
 class Policy(Protocol):
     """Who holds which GPUs next: node numbers per job."""
 
-    def __call__(self, now: int, jobs: Sequence[Job], held: dict[str, list[int]]) -> dict[str, list[int]]: ...
+    def __call__(self, now: int, jobs: Sequence[Job], held: dict[str, list[int]]) -> dict[str, list[int]]:
+        """Return the nodes of each job's GPUs for the next interval."""
 
 
 class Tiresias:
