@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from gputwin.core.errors import UserError
-from gputwin.studies.reproduce.pollux2021 import reproduce, spread
+from gputwin.studies.reproduce.pollux2021 import POLICIES, mean_completion, reproduce, spread
+from gputwin.studies.reproduce.pollux_jobs import Application
 
 
 @pytest.mark.parametrize(("policy", "load"), [("tiresias", "1.0"), ("tiresias", "2.0"), ("optimus", "1.0")])
@@ -29,3 +31,13 @@ def test_wrong_names_are_told():
         reproduce(Path(), Path(), policies=["gandiva"])
     with pytest.raises(UserError, match="unknown load '3'; known: "):
         reproduce(Path(), Path(), loads=["3"])
+
+
+def test_adapting_batches_and_sizes_beats_fixed_ones(real_data, reference):
+    """The first twelve jobs of a workload: Pollux ends them earlier on average, as published for whole workloads."""
+    folder = reference / "oracles/schedulers/pollux"
+    names = ("cifar10", "deepspeech2", "ncf")
+    applications = {n: Application(n, real_data / "pollux_profiles", folder / "validation") for n in names}
+    jobs = pl.read_csv(folder / "workloads/workload-6.csv").filter(pl.col("application").is_in(names)).head(12)
+    mean = {name: mean_completion(jobs, applications, POLICIES[name]()) for name in ("pollux", "tiresias")}
+    assert 0.3 * mean["tiresias"] < mean["pollux"] < mean["tiresias"]

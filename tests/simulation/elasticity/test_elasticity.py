@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import polars as pl
 import pytest
 
 from gputwin.core.errors import UserError
-from gputwin.simulation.elasticity.allocation import ElasticJob, afs, goodput, optimus
+from gputwin.simulation.elasticity.allocation import ElasticJob, afs, best_sizes, goodput, optimus
 from gputwin.simulation.elasticity.efficiency import (
-    Goodput,
     ScaleRule,
     marginal_gain,
     strong_scaling,
     weak_scaling,
     worth_of_gpus,
 )
+from gputwin.simulation.elasticity.goodput import BatchLimits, Goodput
+from gputwin.simulation.elasticity.online import fit_online
 from gputwin.simulation.elasticity.throughput import Steps, StepTime, fit, mean_error
 from gputwin.studies.reproduce.pollux_profiles import APPLICATIONS, read_steps
 
@@ -124,9 +127,43 @@ def test_no_policy_gives_more_than_there_is():
 
 def test_a_noisy_gradient_makes_a_large_batch_worth_it():
     steps = StepTime(0.05, 0.001, 0.2, 0.001, 0.1, 0.001, 1.5)
-    quiet, noisy = (Goodput(steps, 128.0, noise, 32.0, 512.0, 8192.0) for noise in (0.1, 50.0))
+    limits = BatchLimits(initial=128, most=8192, least_local=32, most_local=512)
+    quiet, noisy = (Goodput(steps, limits, noise) for noise in (0.1, 50.0))
     assert quiet.efficiency(np.array([128.0])) == pytest.approx(1.0)
-    assert noisy.best(2, 8)[1] > quiet.best(2, 8)[1]
-    assert noisy.best(2, 8)[0] > noisy.best(1, 1)[0]
-    assert quiet.best(1, 1, tries=5)[0] > 0
-    assert Goodput(steps, 128.0, 1.0, 32.0, 64.0, 100.0).best(1, 1) == (0.0, 0.0)
+    nodes, gpus = np.array([1, 2]), np.array([1, 8])
+    assert noisy.best(nodes, gpus)[1][1] > quiet.best(nodes, gpus)[1][1]
+    assert noisy.best(nodes, gpus)[0][1] > noisy.best(nodes, gpus)[0][0]
+    # 64 GPUs of at least 32 need a batch of 2048.
+    small = BatchLimits(initial=128, most=1024, least_local=32, most_local=512)
+    assert Goodput(steps, small, 1.0).best(np.array([16]), np.array([64]))[0].item() == 0
+
+
+def test_gradients_are_added_up_where_a_gpu_cannot_hold_the_batch():
+    """A batch of 64 on a GPU that holds 16: four at a time, three added up before the step."""
+    steps = StepTime(0.001, 0.01, 0.2, 0.0, 0.1, 0.0, 1.0)
+    found = Goodput(steps, BatchLimits(64, 64, 1, 16), 1.0).best(np.array([1]), np.array([1]))
+    assert (found[1].item(), found[2].item()) == (16, 3)
+
+
+def test_best_sizes_are_those_of_trying_all():
+    rng = np.random.default_rng(5)
+    for _ in range(30):
+        jobs, gpus = int(rng.integers(1, 5)), int(rng.integers(1, 7))
+        values = [np.where(rng.random(gpus + 1) < 0.8, rng.normal(size=gpus + 1), -np.inf) for _ in range(jobs)]
+        for value in values:
+            value[0] = 0.0
+        sizes = best_sizes(values, gpus)
+        assert sum(sizes) <= gpus
+        every = itertools.product(range(gpus + 1), repeat=jobs)
+        best = max(sum(v[n] for v, n in zip(values, s, strict=True)) for s in every if sum(s) <= gpus)
+        assert sum(v[n] for v, n in zip(values, sizes, strict=True)) == pytest.approx(best)
+
+
+def test_what_was_not_seen_is_taken_to_scale():
+    """One step on one GPU: half of its compute time is constant, and ten GPUs would be nearly ten times as fast."""
+    one = Steps(*(np.array([v]) for v in (1.0, 1.0, 32.0, 0.5, 0.0)))
+    model = fit_online(one)
+    assert model.compute == pytest.approx(0.25)
+    alone = model.samples_per_second(np.array([1.0]), np.array([1.0]), np.array([32.0]))
+    many = model.samples_per_second(np.array([3.0]), np.array([10.0]), np.array([32.0]))
+    assert many.item() == pytest.approx(10 * alone.item(), rel=0.01)

@@ -1,12 +1,15 @@
-"""Who gets how many GPUs: greedy marginal gain (Optimus), AFS, and goodput (Pollux's objective)."""
+"""Who gets how many GPUs: greedy marginal gain (Optimus), AFS, goodput (Pollux's objective), and the best sizes of all."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from gputwin.core.errors import UserError
 from gputwin.simulation.elasticity.efficiency import Speed
+from gputwin.simulation.elasticity.throughput import Floats
 
 
 @dataclass(frozen=True)
@@ -47,7 +50,7 @@ def goodput(jobs: Sequence[ElasticJob], gpus: int, power: float = -1.0) -> list[
         base = job.speed(min(max(fair, job.least), job.most))
         now, then = job.speed(size) / base, job.speed(size + 1) / base
         sign = 1.0 if power > 0 else -1.0
-        return sign * (then**power - now**power)
+        return float(sign * (then**power - now**power))
 
     return _greedy(jobs, gpus, gain)
 
@@ -85,6 +88,28 @@ def _prefers(jobs: Sequence[ElasticJob], sizes: list[int], j: int, other: int) -
     now_long, then_long = jobs[long].speed(sizes[long]), jobs[long].speed(sizes[long] + 1)
     winner = long if (then_long - now_long) / then_long > (then - now) / now else short
     return winner == j
+
+
+def best_sizes(values: Sequence[Floats], gpus: int) -> list[int]:
+    """Return the sizes with the largest sum of values, where `values[j][n]` is what job j on n GPUs is worth.
+
+    A knapsack with one choice per job, solved exactly; −inf is not allowed.
+    """
+    best = np.full(gpus + 1, -np.inf)
+    best[0] = 0.0
+    choices = []
+    for value in values:
+        tried = np.full((gpus + 1, gpus + 1), -np.inf)
+        for n in np.flatnonzero(np.isfinite(value[: gpus + 1])):
+            tried[n, n:] = best[: gpus + 1 - n] + value[n]
+        choices.append(tried.argmax(axis=0))
+        best = tried.max(axis=0)
+    left = int(best.argmax())
+    sizes = []
+    for choice in reversed(choices):
+        sizes.append(int(choice[left]))
+        left -= sizes[-1]
+    return sizes[::-1]
 
 
 def _greedy(jobs: Sequence[ElasticJob], gpus: int, gain: Callable[[ElasticJob, int], float]) -> list[int]:

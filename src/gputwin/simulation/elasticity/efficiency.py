@@ -1,4 +1,4 @@
-"""How well GPUs are used: speed against cost, scaling efficiency, and how much a larger batch learns from a sample."""
+"""How well GPUs are used: speed against cost, scaling efficiency, and whether one more is worth it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gputwin.core.errors import UserError
-from gputwin.simulation.elasticity.throughput import Floats, StepTime
+from gputwin.simulation.elasticity.throughput import StepTime
 
 Speed = Callable[[int], float]
 """Work a second on n GPUs; 0 on none."""
@@ -68,35 +68,3 @@ class ScaleRule:
             saved = work_left / speed(gpus) - work_left / speed(gpus + 1) if gpus else np.inf
             return gpus + 1 if saved > self.resize_seconds else gpus
         return gpus
-
-
-@dataclass(frozen=True)
-class Goodput:
-    """Throughput × statistical efficiency (Pollux, section 3): progress in samples of the initial batch a second.
-
-    `noise` is the gradient's variance over its square at the initial batch: the larger, the more a larger batch learns.
-    """
-
-    steps: StepTime
-    initial_batch: float
-    noise: float
-    least_per_gpu: float
-    most_per_gpu: float
-    most_batch: float
-
-    def efficiency(self, batch: Floats) -> Floats:
-        """Return how much a sample of a larger batch is worth, against one of the initial batch."""
-        scale = np.asarray(batch, float) / self.initial_batch
-        return (self.noise + 1.0) / (self.noise + scale)
-
-    def best(self, nodes: int, gpus: int, tries: int = 50) -> tuple[float, float]:
-        """Return the largest goodput on these GPUs and the batch on each at which it is reached."""
-        low = max(self.initial_batch, self.least_per_gpu * gpus)
-        high = min(self.most_batch, self.most_per_gpu * gpus)
-        if high < low:
-            return 0.0, 0.0
-        per_gpu = np.ceil(np.geomspace(low, high, tries) / gpus - 1e-8)
-        n, k = np.full(tries, float(gpus)), np.full(tries, float(nodes))
-        good = self.steps.samples_per_second(k, n, per_gpu) * self.efficiency(per_gpu * gpus)
-        at = int(good.argmax())
-        return float(good[at]), float(per_gpu[at])

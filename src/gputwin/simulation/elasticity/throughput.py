@@ -98,8 +98,8 @@ def fit(steps: Steps) -> StepTime:
 
 
 def _model(logs: Floats) -> StepTime:
-    values = np.exp(logs)
-    return StepTime(*(float(v) for v in values[:-1]), 1.0 + float(min(values[-1], 9.0)))
+    a, b, c, d, e, f, overlap = (float(value) for value in np.exp(logs))
+    return StepTime(a, b, c, d, e, f, 1.0 + min(overlap, 9.0))
 
 
 def mean_error(model: StepTime, steps: Steps) -> float:

@@ -18,9 +18,9 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.elasticity.allocation import ElasticJob, optimus
 from gputwin.simulation.elasticity.throughput import fit, mean_error
 from gputwin.studies.reproduce.pollux_jobs import Application, Job
+from gputwin.studies.reproduce.pollux_policy import GPUS_PER_NODE, NODES, AdaptiveJob, Pollux
 from gputwin.studies.reproduce.pollux_profiles import APPLICATIONS, read_steps
 
-NODES, GPUS_PER_NODE = 16, 4
 INTERVAL = 60
 QUEUE_LIMIT = 16 * 3600
 """GPU-seconds after which Tiresias moves a job to its second queue."""
@@ -102,7 +102,7 @@ def spread(kept: dict[str, list[int]], wanted: dict[str, int]) -> dict[str, list
     return found
 
 
-POLICIES: dict[str, Callable[[], Policy]] = {"tiresias": Tiresias, "optimus": Optimus}
+POLICIES: dict[str, Callable[[], Policy]] = {"tiresias": Tiresias, "optimus": Optimus, "pollux": Pollux}
 
 
 @dataclass(frozen=True)
@@ -155,8 +155,9 @@ def reproduce(
 
 def mean_completion(workload: pl.DataFrame, applications: dict[str, Application], policy: Policy) -> float:
     """Return the mean time from submission to end of a workload's jobs, s."""
+    kind = AdaptiveJob if isinstance(policy, Pollux) else Job
     jobs = [
-        Job(row["name"], applications[row["application"]], row["time"], row["num_replicas"], row["batch_size"])
+        kind(row["name"], applications[row["application"]], row["time"], row["num_replicas"], row["batch_size"])
         for row in workload.iter_rows(named=True)
     ]
     now, held = 0, dict[str, list[int]]()

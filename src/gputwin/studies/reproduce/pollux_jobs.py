@@ -67,6 +67,10 @@ class Application:
         square, variance = (self._between(c, batch, epoch) for c in ("grad_sqr", "grad_var"))
         return (variance + square) / (variance * self.initial_batch / batch + square)
 
+    def noise(self, batch: int, epoch: int) -> float:
+        """Return the gradient's variance over its square in an epoch."""
+        return self._between("grad_var", batch, epoch) / self._between("grad_sqr", batch, epoch)
+
     def _packed_speed(self, batch: int, gpus: int) -> float:
         """Return the steps a second of a batch on GPUs packed onto nodes of four, as Optimus predicts them."""
         full, rest = divmod(gpus, 4)
@@ -145,15 +149,29 @@ class Job:
         self.restart_left -= delay
         now, left = now + delay, seconds - delay
         while left > 0 and self.end is None:
-            local, added = app.split(self.batch, gpus)
+            local, added = self.split(gpus)
             step, sync = app.step_seconds(self.placement, local)
+            self.observe(gpus, local, step, sync)
             speed = app.gain(gpus * local * (added + 1), self.epoch) / (step + (step - sync) * added)
             goal = app.progress_after(self.epoch + 1)
             if self.progress + speed * left < goal:
                 self.progress += speed * left
+                self.advanced()
                 return
             spent = round((goal - self.progress) / speed)
             self.epoch, self.progress = self.epoch + 1, goal
             now, left = now + spent, left - spent
             if self.epoch >= app.epochs:
                 self.end = now
+            else:
+                self.advanced()
+
+    def split(self, gpus: int) -> tuple[int, int]:
+        """Return the batch on a GPU at a time, and how many are added up besides the last: of the batch asked for."""
+        return self.application.split(self.batch, gpus)
+
+    def observe(self, gpus: int, local: int, step: float, sync: float) -> None:
+        """Learn from a step; a job of fixed batch learns nothing."""
+
+    def advanced(self) -> None:
+        """Choose again after an epoch or an interval; a job of fixed batch does not."""
