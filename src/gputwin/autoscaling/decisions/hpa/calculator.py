@@ -136,8 +136,10 @@ def by_average(
         if tolerance.covers(ratio):
             return Proposal(current, usage)
         return Proposal(replicas_of(ratio * groups.ready), usage)
-    if groups.missing:
-        counted.update(dict.fromkeys(groups.missing, target if ratio < 1.0 else 0))
+    if groups.missing and ratio < 1.0:
+        counted.update(dict.fromkeys(groups.missing, target))
+    elif groups.missing and ratio > 1.0:
+        counted.update(dict.fromkeys(groups.missing, 0))
     if grown:
         counted.update(dict.fromkeys(groups.unready, 0))
     again = sum(counted.values()) // len(counted) / target
