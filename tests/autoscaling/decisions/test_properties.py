@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -30,7 +31,7 @@ def test_every_registered_rule_is_tried() -> None:
 @settings(max_examples=12, deadline=None)
 def test_constant_load_never_oscillates(name: str, load: float, start: int) -> None:
     sizes = [start, *(decision.replicas for decision in follow(rule_of(name), [load] * 200, start))]
-    changes = [b - a for a, b in zip(sizes, sizes[1:], strict=False) if a != b]
+    changes = [b - a for a, b in itertools.pairwise(sizes) if a != b]
     assert all(change > 0 for change in changes) or all(change < 0 for change in changes), sizes
     assert len(set(sizes[-20:])) == 1
 
