@@ -97,8 +97,11 @@ def try_move(
     gone = {node.name for node in nodes}
     rooms = [(node.type, room_on(node, pool.by_name[node.type])) for node in stays if node.name not in gone]
     tasks = largest_first(itertools.chain.from_iterable(node.tasks for node in nodes), total_capacity(pool.types))
-    # Tasks that wait for this room come first.
-    place(waiting, rooms)
+    if waiting:
+        # Tasks that wait for room come first, and none of them may lose its place.
+        everywhere = [(node.type, room_on(node, pool.by_name[node.type])) for node in stays]
+        if len(place(waiting, rooms)[0]) < len(place(waiting, everywhere)[0]):
+            return None
     _, left = place(tasks, rooms)
     price = sum(pool.by_name[node.type].price_per_hour for node in nodes)
     replacement = None
