@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gputwin.autoscaling.decisions.registry import RULES as SCALING
 from gputwin.simulation.policy import KINDS
 from gputwin.traces import schema
 from gputwin.traces.catalog import CATALOG
@@ -59,6 +60,11 @@ def policies_page() -> str:
         for p in KINDS[kind]:
             parameters = ", ".join(f"`{k}={v:g}`" for k, v in p.parameters.items())
             lines.append(f"| `{p.name}` | {p.rule} | {parameters} | {p.source} |")
+    more = "Formulas and worked sequences: [autoscaling-rules.md](autoscaling-rules.md)."
+    lines += ["", "## How many replicas", "", more, "", "| name | rule | parameters | source |", "|---|---|---|---|"]
+    for r in SCALING:
+        parameters = ", ".join(f"`{k}={v:g}`" for k, v in r.numbers().items())
+        lines.append(f"| `{r.name}` | {r.rule} | {parameters} | {r.source} |")
     return "\n".join(lines) + "\n"
 
 
