@@ -20,6 +20,7 @@ def run(
         gputwin policies --policies my_policy.py --json
     """
     from gputwin.autoscaling.decisions.registry import RULES
+    from gputwin.autoscaling.pools.registry import POOL_RULES
     from gputwin.simulation.policy import KINDS, load_policies
 
     for path in policies or ():
@@ -30,8 +31,9 @@ def run(
         for p in registry
     ]
     entries += [
-        {"kind": "scaling", "name": r.name, "rule": r.rule, "parameters": r.numbers(), "source": r.source}
-        for r in RULES
+        {"kind": kind, "name": r.name, "rule": r.rule, "parameters": r.numbers(), "source": r.source}
+        for kind, rules in (("scaling", RULES), ("node pool", POOL_RULES))
+        for r in rules
     ]
 
     def render() -> None:

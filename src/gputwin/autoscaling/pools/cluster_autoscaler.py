@@ -10,6 +10,7 @@ from typing import ClassVar
 from gputwin.autoscaling.decisions.interface import Alternative
 from gputwin.autoscaling.pools.fitting import Packing, pack_new, place, room_on
 from gputwin.autoscaling.pools.interface import Launch, Node, NodeType, PoolDecision, PoolObservation, Removal, Task
+from gputwin.autoscaling.pools.registry import pool_rule
 
 EXPANDERS = ("least-waste", "most-pods", "least-nodes", "price", "priority", "random")
 
@@ -41,12 +42,13 @@ class GroupsMemory:
     launched: int = 0
 
 
+@pool_rule(
+    "grows the group an expander picks for what waits; removes nodes little used for a while whose tasks fit elsewhere",
+    source="kubernetes/autoscaler, cluster-autoscaler FAQ: scale-up, scale-down, expanders",
+)
 @dataclass(frozen=True)
 class ClusterAutoscaler:
-    """Grows the group an expander picks for tasks that wait; removes a node unneeded for a while whose tasks fit elsewhere.
-
-    Source: kubernetes/autoscaler, cluster-autoscaler FAQ ("How does scale-up work", "scale-down", "Expanders").
-    """
+    """Node groups of one type each, between limits."""
 
     name: ClassVar[str] = "cluster-autoscaler"
     groups: tuple[NodeGroup, ...]

@@ -12,6 +12,7 @@ from gputwin.autoscaling.pools.budgets import Budget, allowed
 from gputwin.autoscaling.pools.consolidation import Move, consolidate
 from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, place, room_on, take, total_capacity
 from gputwin.autoscaling.pools.interface import Launch, Node, NodeType, PoolDecision, PoolObservation, Removal, Task
+from gputwin.autoscaling.pools.registry import pool_rule
 
 POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
 
@@ -27,12 +28,13 @@ class KarpenterMemory:
     launched: int = 0
 
 
+@pool_rule(
+    "the cheapest types that fit what waits; empty nodes, many nodes, single nodes leave or become one cheaper node",
+    source="karpenter.sh, 'Scheduling' and 'Disruption'; design 'Balanced consolidation'",
+)
 @dataclass(frozen=True)
 class Karpenter:
-    """A NodePool: starts the cheapest type that fits, removes or replaces nodes where that is cheaper.
-
-    Source: karpenter.sh, "Scheduling" and "Disruption"; design "Balanced consolidation".
-    """
+    """A NodePool: starts the cheapest type that fits, removes or replaces nodes where that is cheaper."""
 
     name: ClassVar[str] = "karpenter"
     types: tuple[NodeType, ...]
