@@ -196,7 +196,8 @@ class Keda:
                 continue
             counts.append(0)
             values[trigger.metric] = value
-            labelled[trigger.label or trigger.metric] = value
+            if self.formula is not None:
+                labelled[trigger.label or trigger.metric] = value
             active = active or (not trigger.is_use and value > trigger.activation)
         if self.formula is not None:
             values, active, problem = _composite(self.formula, labelled)
@@ -222,9 +223,7 @@ class Keda:
                 if metric.name not in given and metric.type == "External":
                     per = 1 if metric.target_type == "AverageValue" else max(observation.ready or 1, 1)
                     given[metric.name] = metric.target * fallback.size(current) / per
-        # Only what was read above counts, so that a late or negative value does not come in by another name.
-        missing = {metric.name: None for metric in self.hpa.metrics if metric.name not in given}
-        given.update(missing)
+        # Only what was read above counts: a late or negative value does not come in by another way.
         seen = Observation(observation.time_s, current, observation.ready, observation.starting, metrics=given)
         decision, hpa = self.hpa.decide(seen, memory.hpa)
         replicas, rule = decision.replicas, f"{self.name}:{decision.rule}"
