@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,10 +122,16 @@ Memory = TypeVar("Memory")
 class Rule(Protocol[Memory]):
     """A way to decide: parameters only, no state."""
 
-    name: str
-    """Its name in the registry (a class attribute)."""
-    minimum: int
-    maximum: int
+    name: ClassVar[str]
+    """Its name in the registry."""
+
+    @property
+    def minimum(self) -> int:
+        """Return the fewest replicas it asks for."""
+
+    @property
+    def maximum(self) -> int:
+        """Return the most replicas it asks for."""
 
     def start(self) -> Memory:
         """Return the memory before the first decision."""
