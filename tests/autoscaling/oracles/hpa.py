@@ -50,7 +50,9 @@ def run_calculator(case: Case) -> Case:
         if kind == "resource":
             return _resource(case, pods, tolerance)
         if kind == "pods":
-            metrics = {f"pod-{i}": p["metric_milli"] for i, p in enumerate(case["pods"]) if p["metric_milli"] is not None}
+            metrics = {
+                f"pod-{i}": p["metric_milli"] for i, p in enumerate(case["pods"]) if p["metric_milli"] is not None
+            }
             done = calculator.by_average(current, case["target_milli"], pods, metrics, tolerance, READINESS)
         elif kind in ("object_per_pod", "external_per_pod"):
             done = calculator.by_value_per_pod(
@@ -158,7 +160,9 @@ def run_behavior(table: str, case: Case) -> Case:
 
 def agrees_behavior(table: str, case: Case) -> bool:
     ours = run_behavior(table, case)
-    return all(value == case[f"expected_{name}"] for name, value in ours.items() if case[f"expected_{name}"] is not None)
+    return all(
+        value == case[f"expected_{name}"] for name, value in ours.items() if case[f"expected_{name}"] is not None
+    )
 
 
 def _controller_metric(given: Case) -> MetricTarget:
@@ -188,7 +192,7 @@ def _controller_observation(case: Case) -> Observation:
             metrics |= {f"container{k}/cpu": levels[i] / 1000 for k in (1, 2)}
         asked = {}
         if i < len(requests):
-            asked = {name: requests[i] / 1000 for name in ("cpu", "memory", "container1/cpu", "container2/cpu")}
+            asked = dict.fromkeys(("cpu", "memory", "container1/cpu", "container2/cpu"), requests[i] / 1000)
         ready, phase = at("pod_ready", "True") == "True", at("pod_phase", "Running")
         pods.append(
             Pod(

@@ -19,7 +19,7 @@ def to_plain(value: Any) -> Any:
     """Return `value` as numbers, text, None, lists and dicts; a rule also carries its name under "rule"."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         plain = {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
-        return {"rule": value.name, **plain} if hasattr(value, "decide") else plain
+        return {"rule": getattr(value, "name", ""), **plain} if hasattr(value, "decide") else plain
     if isinstance(value, Mapping):
         return {str(key): to_plain(entry) for key, entry in value.items()}
     if isinstance(value, (tuple, list)):
@@ -33,7 +33,9 @@ def from_plain(kind: type[T], plain: object, where: str = "") -> T:
         return plain
     if not isinstance(plain, Mapping):
         raise UserError(f"{where or kind.__name__}: give a mapping, not {shorten(plain)!r}")
-    hints, required = _fields(kind)
+    if hasattr(kind, "decide") and plain.get("rule") == getattr(kind, "name", None):
+        plain = {key: value for key, value in plain.items() if key != "rule"}
+    hints, required = _fields(typing.cast(Any, kind))
     for key in plain:
         if key not in hints:
             raise UserError(f"{where}: there is no '{shorten(key)}'; it has: {', '.join(hints)}")
@@ -87,7 +89,9 @@ def _sequence(arguments: tuple[Any, ...], value: Any, where: str) -> tuple[Any, 
         return tuple(_typed(arguments[0], entry, f"{where}[{i}]") for i, entry in enumerate(value))
     if len(value) != len(arguments):
         raise UserError(f"{where}: give {len(arguments)} values, not {len(value)}")
-    return tuple(_typed(hint, entry, f"{where}[{i}]") for i, (hint, entry) in enumerate(zip(arguments, value, strict=True)))
+    return tuple(
+        _typed(hint, entry, f"{where}[{i}]") for i, (hint, entry) in enumerate(zip(arguments, value, strict=True))
+    )
 
 
 def _key(hint: Any, key: Any, where: str) -> Any:

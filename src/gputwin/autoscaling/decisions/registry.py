@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from gputwin.autoscaling.decisions.interface import Autoscaler, Rule
 from gputwin.autoscaling.decisions.plain import from_plain, to_plain
@@ -55,7 +55,7 @@ def rule_from_plain(plain: object, where: str = "") -> Rule[Any]:
     """Return the rule written as {"rule": name, parameter: value, …}; errors name the path of the wrong value."""
     if not isinstance(plain, Mapping):
         if hasattr(plain, "decide"):
-            return plain
+            return cast(Rule[Any], plain)
         raise UserError(f"{where or 'rule'}: give a mapping with the key 'rule', not {plain!r}")
     settings = {key: value for key, value in plain.items() if key != "rule"}
     if "rule" not in plain:
@@ -122,15 +122,8 @@ def memory_from_plain(rule: Rule[Any], plain: object) -> Any:
         raise UserError(f"memory of '{rule.name}': give a mapping, not {plain!r}")
     settings = dict(plain)
     for field in dataclasses.fields(blank):
-        inner = getattr(rule, field.name, None)
+        inner: Any = getattr(rule, field.name, None)
         # The memory of a rule around others has a field by the name of each of them.
         if hasattr(inner, "decide") and field.name in settings:
-            settings[field.name] = _Kept(memory_from_plain(inner, settings[field.name]))
-    kept = {key: value.value for key, value in settings.items() if isinstance(value, _Kept)}
-    rest = {key: value for key, value in settings.items() if key not in kept}
-    return dataclasses.replace(from_plain(type(blank), {**rest, **dict.fromkeys(kept)}, f"memory of '{rule.name}'"), **kept)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    value: Any
+            settings[field.name] = memory_from_plain(inner, settings[field.name])
+    return from_plain(type(blank), settings, f"memory of '{rule.name}'")

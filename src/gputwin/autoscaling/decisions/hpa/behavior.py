@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gputwin.autoscaling.decisions.hpa.spec import Behavior, ScalingRules
 
@@ -11,8 +11,7 @@ Log = tuple[tuple[float, int], ...]
 """(time in s, replicas) of recommendations, or (time in s, change) of scale events."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limited:
+class Limited(NamedTuple):
     """Replicas after a limit and the condition's reason."""
 
     replicas: int

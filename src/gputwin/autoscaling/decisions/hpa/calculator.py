@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from gputwin.autoscaling.decisions.hpa.spec import Tolerance, replicas_of
 from gputwin.autoscaling.decisions.interface import Pod
@@ -15,8 +16,7 @@ class MetricError(Exception):
     """A metric from which no replica count can be computed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Proposal:
+class Proposal(NamedTuple):
     """What one metric asks for: replicas, and usage as percent of the request or in milli-units."""
 
     replicas: int
@@ -92,7 +92,9 @@ def by_utilization(
     if not pods:
         raise MetricError("no pods returned by selector while calculating replica count")
     groups = group(pods, metrics, is_cpu, readiness)
-    counted = {name: used for name, used in metrics.items() if name not in groups.ignored and name not in groups.unready}
+    counted = {
+        name: used for name, used in metrics.items() if name not in groups.ignored and name not in groups.unready
+    }
     if not counted:
         raise MetricError("did not receive metrics for targeted pods (pods might be unready)")
     ratio, utilization, raw = _utilization(counted, requests, percent)
@@ -126,7 +128,9 @@ def by_average(
     if not pods:
         raise MetricError("no pods returned by selector while calculating replica count")
     groups = group(pods, metrics, is_cpu, readiness)
-    counted = {name: used for name, used in metrics.items() if name not in groups.ignored and name not in groups.unready}
+    counted = {
+        name: used for name, used in metrics.items() if name not in groups.ignored and name not in groups.unready
+    }
     if not counted:
         raise MetricError("did not receive metrics for targeted pods (pods might be unready)")
     usage = sum(counted.values()) // len(counted)

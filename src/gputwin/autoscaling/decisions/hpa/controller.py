@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from gputwin.autoscaling.decisions.hpa.behavior import Log, limited, rate_limited, stabilized, stabilized_with, stored
 from gputwin.autoscaling.decisions.hpa.calculator import MetricError, Readiness
@@ -40,14 +41,15 @@ class Settings:
     up_limit_minimum: float
     scale_to_zero: bool
     late_after_s: float
+    of_whole: bool
+    """Whether a metric is of type Object or External; only then may it come back from zero."""
 
 
 Condition = tuple[str, bool, str]
 """(type, status, reason), as in ("AbleToScale", True, "ReadyForNewScale")."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reconciled:
+class Reconciled(NamedTuple):
     """What one reconciliation did."""
 
     replicas: int
@@ -70,7 +72,7 @@ def reconcile(settings: Settings, observation: Observation, memory: Memory) -> t
     log = ((now_s, current),) if memory.recommendations is None else memory.recommendations
     able: Condition = ("AbleToScale", True, "SucceededGetScale")
     from_zero = settings.scale_to_zero and memory.scaled_to_zero
-    of_whole = any(metric.type in ("Object", "External") for metric in settings.metrics)
+    of_whole = settings.of_whole
     failures: tuple[str, ...] = ()
     proposals: tuple[tuple[str, int], ...] = ()
     conditions: tuple[Condition, ...] = ()
@@ -128,7 +130,9 @@ def _proposals(
     settings: Settings, observation: Observation
 ) -> tuple[tuple[tuple[str, int], ...], tuple[str, ...], str]:
     """Return what each metric asks for, what failed, and the first failure's reason."""
-    proposals, failures, reason = [], [], "FailedGetResourceMetric"
+    reason = "FailedGetResourceMetric"
+    proposals: list[tuple[str, int]] = []
+    failures: list[str] = []
     for metric in settings.metrics:
         try:
             asked = propose(metric, observation, settings.tolerance, settings.readiness, settings.late_after_s)

@@ -11,10 +11,11 @@ import math
 import re
 from collections.abc import Callable, Mapping
 
-Value = float
 Node = Callable[[Mapping[str, float]], float]
 
-_TOKEN = re.compile(r"\s*(?:(\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)|([A-Za-z_][\w]*)|(\*\*|&&|\|\||[<>=!]=|[-+*/%^()?:,<>!\[\]]))")
+_TOKEN = re.compile(
+    r"\s*(?:(\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+)|([A-Za-z_][\w]*)|(\*\*|&&|\|\||[<>=!]=|[-+*/%^()?:,<>!\[\]]))"
+)
 _FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,
     "max": max,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gputwin.autoscaling.decisions.hpa.calculator import Readiness
@@ -47,7 +47,7 @@ class Hpa:
     """Growth per reconciliation without a behaviour."""
     scale_to_zero: bool = True
     """Whether it may come back from zero replicas by itself (feature gate HPAScaleToZero)."""
-    readiness: Readiness = Readiness()
+    readiness: Readiness = field(default_factory=Readiness)
     late_after_s: float = 120.0
 
     def __post_init__(self) -> None:
@@ -74,6 +74,7 @@ class Hpa:
             4.0,
             self.scale_to_zero,
             self.late_after_s,
+            any(metric.type in ("Object", "External") for metric in self.metrics),
         )
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
@@ -84,21 +85,25 @@ class Hpa:
 
 def decision_of(outcome: Reconciled, observation: Observation, name: str) -> Decision:
     """Return a reconciliation's outcome as a decision."""
-    alternatives = [Alternative(f"{name}:{metric}", replicas) for metric, replicas in outcome.proposals]
+    proposals = outcome.proposals
+    alternatives = [Alternative(f"{name}:{metric}", replicas) for metric, replicas in proposals]
     if outcome.stabilized != outcome.wanted:
         alternatives.append(Alternative(f"{name}:unstabilized", outcome.wanted, "without the stabilisation window"))
     if outcome.replicas != outcome.stabilized:
         alternatives.append(Alternative(f"{name}:unlimited", outcome.stabilized, "without policies and limits"))
-    reasons = [f"{reason}: {_WORDS[reason]}" for _, _, reason in outcome.conditions if reason in _WORDS]
-    if outcome.limiting and not any(outcome.limiting in reason for reason in reasons):
-        reasons.append(f"{outcome.limiting}: {_WORDS[outcome.limiting]}")
-    reasons.extend(outcome.failures)
-    is_active = not any(kind == "ScalingActive" and not status for kind, status, _ in outcome.conditions)
-    if is_active and outcome.proposals:
-        most = max(outcome.proposals, key=lambda proposal: proposal[1])
-        reasons.insert(0, f"{most[0]} asks for {most[1]}, the most of {len(outcome.proposals)} metrics")
-    held = not is_active and bool(outcome.failures)
+    codes = [reason for _, _, reason in outcome.conditions if reason in _WORDS]
+    if outcome.limiting and outcome.limiting not in codes:
+        codes.append(outcome.limiting)
+    held = bool(outcome.failures) and ("ScalingActive", True, "ValidMetricFound") not in outcome.conditions
+    reasons = []
     if held:
-        reasons.insert(0, "holds: a metric failed and no other asks for more")
+        reasons.append("holds: a metric failed and no other asks for more")
+    elif len(proposals) == 1:
+        reasons.append(f"{proposals[0][0]} asks for {proposals[0][1]}")
+    elif proposals:
+        most = max(proposals, key=lambda proposal: proposal[1])
+        reasons.append(f"{most[0]} asks for {most[1]}, the most of {len(proposals)} metrics")
+    reasons.extend(f"{code}: {_WORDS[code]}" for code in codes)
+    reasons.extend(outcome.failures)
     rule = f"{name}:{outcome.limiting}" if outcome.limiting else name
     return Decision(observation.time_s, outcome.replicas, rule, tuple(reasons), tuple(alternatives), held)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gputwin.autoscaling.decisions.hpa.controller import Memory as HpaMemory
@@ -80,7 +80,7 @@ class Fallback:
 class KedaMemory:
     """What KEDA and the HPA it drives remember."""
 
-    hpa: HpaMemory = HpaMemory()
+    hpa: HpaMemory = field(default_factory=HpaMemory)
     last_active_s: float | None = None
     created_s: float | None = None
     failures: tuple[int, ...] = ()
@@ -119,7 +119,9 @@ class Keda:
             known = {trigger.label or trigger.metric for trigger in self.triggers}
             unknown = [name for name in names(self.formula.text) if name not in known]
             if unknown:
-                raise ValueError(f"the formula reads '{unknown[0]}', which is no trigger; known: {', '.join(sorted(known))}")
+                raise ValueError(
+                    f"the formula reads '{unknown[0]}', which is no trigger; known: {', '.join(sorted(known))}"
+                )
 
     @functools.cached_property
     def hpa(self) -> Hpa:
@@ -134,9 +136,7 @@ class Keda:
     @functools.cached_property
     def switch(self) -> Switch:
         """Return how it goes to zero and back."""
-        return Switch(
-            self.minimum, self.idle, self.cooldown_s, self.initial_cooldown_s, self.pause_in, self.pause_out
-        )
+        return Switch(self.minimum, self.idle, self.cooldown_s, self.initial_cooldown_s, self.pause_in, self.pause_out)
 
     def start(self) -> KedaMemory:
         """Return an empty memory."""
@@ -148,7 +148,7 @@ class Keda:
         created = now_s if memory.created_s is None else memory.created_s
         values, active, failed, failures = self._read(observation, memory)
         last = now_s if active else memory.last_active_s
-        memory = replace(memory, last_active_s=last, created_s=created, failures=failures)
+        memory = KedaMemory(memory.hpa, last, created, failures)
         exhausted = self.fallback is not None and max(failures) > self.fallback.failures
         if failed and not active and exhausted and self.fallback is not None:
             size = within(self.fallback.size(current), self.minimum, self.maximum)
@@ -209,17 +209,16 @@ class Keda:
                     given[metric.name] = metric.target * fallback.size(current)
         # Only what was read above counts, so that a late or negative value does not come in by another name.
         missing = {metric.name: None for metric in self.hpa.metrics if metric.name not in given}
-        seen = replace(observation, metrics={**given, **missing}, queue_length=None, in_flight=None)
-        decision, hpa = self.hpa.decide(replace(seen, arrival_rate_per_s=None, pods=None), memory.hpa)
-        replicas = decision.replicas
-        reasons = (*((why,) if why else ()), *decision.reasons)
+        given.update(missing)
+        seen = Observation(observation.time_s, current, observation.ready, observation.starting, metrics=given)
+        decision, hpa = self.hpa.decide(seen, memory.hpa)
+        replicas, rule = decision.replicas, f"{self.name}:{decision.rule}"
+        reasons = (why, *decision.reasons) if why else decision.reasons
         if (replicas < current and self.pause_in) or (replicas > current and self.pause_out):
             direction = "scale-in" if replicas < current else "scale-out"
-            decision = replace(decision, replicas=current, rule=f"{self.name}:paused")
-            reasons = (f"{direction} is paused", *reasons)
-        else:
-            decision = replace(decision, rule=f"{self.name}:{decision.rule}")
-        return replace(decision, reasons=reasons), replace(memory, hpa=hpa)
+            replicas, rule, reasons = current, f"{self.name}:paused", (f"{direction} is paused", *reasons)
+        after = KedaMemory(hpa, memory.last_active_s, memory.created_s, memory.failures)
+        return Decision(decision.time_s, replicas, rule, reasons, decision.alternatives, decision.held), after
 
 
 def _composite(formula: Formula, labelled: Mapping[str, float]) -> tuple[dict[str, float], bool, str]:

@@ -92,7 +92,7 @@ class Kpa:
             memory = replace(memory, is_first=False, panic_since_s=now_s if ready > 1 else None, most_in_panic=ready)
         stable, panic = averages
         wish, figures, after = self.scale(now_s, observation.ready, stable, panic, memory)
-        return self._settled(observation, wish, figures, replace(after, samples=samples))
+        return self._settled(observation, wish, figures, after, samples)
 
     def _averages(
         self, observation: Observation, memory: KpaMemory
@@ -156,10 +156,15 @@ class Kpa:
             "wanted_by_panic": by_panic,
             "excess_burst_capacity": burst,
         }
-        return wish, figures, replace(memory, panic_since_s=since, most_in_panic=peak, delayed=delayed)
+        return wish, figures, KpaMemory(since, peak, delayed, memory.samples, memory.zero_since_s, is_first=False)
 
     def _settled(
-        self, observation: Observation, wish: int, figures: dict[str, float], memory: KpaMemory
+        self,
+        observation: Observation,
+        wish: int,
+        figures: dict[str, float],
+        memory: KpaMemory,
+        samples: tuple[tuple[float, float], ...],
     ) -> tuple[Decision, KpaMemory]:
         now_s = observation.time_s
         stable, panic = int(figures["wanted_by_stable"]), int(figures["wanted_by_panic"])
@@ -184,4 +189,5 @@ class Kpa:
             Alternative(f"{self.name}:panic", panic, f"average {figures['panic']:g}"),
         )
         decision = Decision(now_s, limited, rule, tuple(reasons), alternatives, measures=figures)
-        return decision, replace(memory, zero_since_s=zero_since)
+        since, peak = memory.panic_since_s, memory.most_in_panic
+        return decision, KpaMemory(since, peak, memory.delayed, samples, zero_since, is_first=False)
