@@ -130,3 +130,18 @@ def test_mistakes_are_said() -> None:
         Simulator(load(0, service=[1.0]), ENGINE)
     with pytest.raises(UserError, match="no service times"):
         Simulator(load(0, input_tokens=[1], output_tokens=[1]), Slots())
+
+
+def test_arrays_that_cannot_be_written_are_no_other_type_to_the_compiler() -> None:
+    """Columns of a frame are such; a loop compiled anew for them would take half a minute."""
+    from gputwin.autoscaling.serving import slots
+
+    def once(is_writable: bool) -> int:
+        arrays = {"arrival": np.zeros(1), "service": np.ones(1)}
+        for array in arrays.values():
+            array.setflags(write=is_writable)
+        run = Simulator(Load(**arrays), Slots())
+        run.finish()
+        return len(getattr(slots.advance, "signatures", ()))
+
+    assert once(True) == once(False)

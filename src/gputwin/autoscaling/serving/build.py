@@ -75,12 +75,13 @@ def _events(pending: int) -> Events:
 
 
 def _requests(load: Load, n: int) -> Requests:
+    # Copies: a read-only array is another type to the compiler, which would compile the loop anew.
     def given(values: Floats | Integers | None, default: float, kind: type) -> np.ndarray:
-        return np.full(n, default, kind) if values is None else np.ascontiguousarray(values, dtype=kind)
+        return np.full(n, default, kind) if values is None else np.array(values, dtype=kind)
 
     status: Bytes = np.zeros(n, dtype=np.int8)
     return Requests(
-        np.ascontiguousarray(load.arrival, dtype=float),
+        np.array(load.arrival, dtype=float),
         given(load.service, 0.0, np.float64),
         given(load.patience, np.inf, np.float64),
         given(load.model, NOBODY, np.int64),
@@ -115,7 +116,7 @@ def _replicas(rows: int, boot: Floats) -> Replicas:
         model=_integers(rows, NOBODY),
         adapter=_integers(rows, NOBODY),
         served=_integers(rows),
-        boot=np.ascontiguousarray(boot),
+        boot=np.array(boot),
         log=np.zeros((max(256, 4 * rows), LOG_FIELDS)),
     )
 

@@ -1,7 +1,7 @@
 """How the serving simulator is compiled, and where its machine code is kept.
 
 Numba's cache looks only at the file of the function it compiles. All machine code is therefore kept in a folder named
-after the contents of this whole package: change any file and it is compiled anew.
+after the contents of all files it comes from: change any and it is compiled anew.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 # Numba's stubs know neither the option `_nrt` nor the fields of its configuration.
 _njit: Any = numba.njit
 _config: Any = numba.config
+_SOURCES = ("arrivals", "compiled", "events", "queue", "replicas", "slots", "tokens", "world")
+"""Files that compiled code comes from."""
 _INTERNAL = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 
@@ -27,8 +29,8 @@ _INTERNAL = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 def cache_folder() -> str:
     """Return the folder for this package's machine code: below $GPUTWIN_CACHE, or the user's cache folder."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
-        digest.update(source.read_bytes())
+    for name in _SOURCES:
+        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
     home = os.environ.get("GPUTWIN_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gputwin"
     folder = Path(home) / f"serving-{digest.hexdigest()[:16]}"
     try:
