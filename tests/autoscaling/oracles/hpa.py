@@ -179,42 +179,37 @@ def _controller_metric(given: Case) -> MetricTarget:
 
 def _controller_observation(case: Case) -> Observation:
     levels, requests = case["reported_levels_milli"], case.get("reported_cpu_requests_milli") or []
-    pods = []
-    for i in range(case["pods_listed"]):
+    names = {metric.get("resource") or metric.get("metric") or "" for metric in case["metrics"]}
+    names |= {f"{metric.get('container')}/{metric.get('resource')}" for metric in case["metrics"]}
 
-        def at(key: str, default: Any, i: int = i) -> Any:
-            given = case.get(key)
-            return given[i] if given and i < len(given) else default
+    def at(key: str, i: int, default: Any) -> Any:
+        given = case.get(key)
+        return given[i] if given and i < len(given) else default
 
-        metrics = {}
-        if i < len(levels):
-            metrics = dict.fromkeys(("cpu", "memory", "qps"), levels[i] / 1000)
-            metrics |= {f"container{k}/cpu": levels[i] / 1000 for k in (1, 2)}
-        asked = {}
-        if i < len(requests):
-            asked = dict.fromkeys(("cpu", "memory", "container1/cpu", "container2/cpu"), requests[i] / 1000)
-        ready, phase = at("pod_ready", "True") == "True", at("pod_phase", "Running")
-        pods.append(
-            Pod(
-                f"pod-{i}",
-                ready,
-                phase,
-                bool(at("pod_deleting", False)),
-                at("pod_age_seconds", None),
-                None,
-                metrics,
-                asked,
-            )
+    pods = tuple(
+        Pod(
+            f"pod-{i}",
+            at("pod_ready", i, "True") == "True",
+            at("pod_phase", i, "Running"),
+            bool(at("pod_deleting", i, False)),
+            at("pod_age_seconds", i, None),
+            metrics=dict.fromkeys(names, levels[i] / 1000) if i < len(levels) else {},
+            requests=dict.fromkeys(names, requests[i] / 1000) if i < len(requests) else {},
         )
-    whole = sum(levels) / 1000 if levels and _reads_whole(case) else None
+        for i in range(case["pods_listed"])
+    )
+    whole = _whole(case)
     status = case["status_replicas"]
-    return Observation(NOW_S, case["spec_replicas"], status, metrics={"qps": whole}, pods=tuple(pods))
+    return Observation(NOW_S, case["spec_replicas"], status, metrics=dict.fromkeys(names, whole), pods=pods)
 
 
-def _reads_whole(case: Case) -> bool:
-    """Return whether the levels are of an object or external metric; beside a resource metric they are the pods'."""
-    kinds = {metric["type"] for metric in case["metrics"]}
-    return bool(kinds & {"Object", "External"}) and not kinds & {"Resource", "ContainerResource"}
+def _whole(case: Case) -> float | None:
+    """Return an object's or external metric's value; beside a resource metric the levels are the pods', so it has none."""
+    kinds, levels = {metric["type"] for metric in case["metrics"]}, case["reported_levels_milli"]
+    if not levels or kinds & {"Resource", "ContainerResource"}:
+        return None
+    # An object has one value; an external metric is the sum of its series.
+    return (levels[0] if "Object" in kinds else sum(levels)) / 1000
 
 
 def run_controller(case: Case) -> Case:

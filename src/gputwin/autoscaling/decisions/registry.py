@@ -22,6 +22,11 @@ class RuleKind:
     make: type[Any]
     source: str = ""
 
+    def numbers(self) -> dict[str, float]:
+        """Return the parameters that are numbers, with their defaults."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self.make)}
+        return {k: v for k, v in defaults.items() if isinstance(v, (int, float)) and not isinstance(v, bool)}
+
 
 RULES: Registry[RuleKind] = Registry("scaling rule", "gputwin.autoscaling.decisions.rules")
 """Rules that decide by themselves and limits around another rule (those have a parameter `inner`)."""

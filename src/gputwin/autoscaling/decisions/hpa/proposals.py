@@ -58,11 +58,9 @@ def _of_whole(metric: MetricTarget, observation: Observation, tolerance: Toleran
     amount, target = milli(value), milli(metric.target)
     pods = observation.pods
     if metric.target_type == "AverageValue":
-        exist = len(pods) if pods is not None else observation.replicas
-        status = observation.replicas if observation.ready is None else observation.ready + observation.starting
-        return calculator.by_value_per_pod(
-            status if observation.ready is not None else exist, target, amount, tolerance
-        )
+        seen = observation.ready
+        status = observation.replicas if seen is None else seen + observation.starting
+        return calculator.by_value_per_pod(status, target, amount, tolerance)
     ready = calculator.ready_pods(pods) if pods is not None else observation.ready
     # Without a list of pods, none ready is a start that is still under way, not a reason to have none.
     return calculator.by_value(observation.replicas, target, amount, ready, tolerance, no_pods=pods == () or not ready)
