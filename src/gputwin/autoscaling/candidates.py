@@ -124,7 +124,7 @@ def _hybrid(s: Scope) -> Iterator[tuple[str, Rule[Any]]]:
 def _bases(s: Scope) -> Iterator[tuple[float, float]]:
     """Yield requests per replica for the base, and in flight per replica above which the burst adds some."""
     whole = _slots(s)
-    for burst in s.fills[-2:]:
+    for burst in (s.fills[0], s.fills[-1]):
         yield min(whole, key=lambda fill: abs(fill - burst)), burst
 
 
