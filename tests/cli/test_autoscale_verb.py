@@ -9,6 +9,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from gputwin.autoscaling.decisions.registry import rule_to_plain
+from gputwin.autoscaling.manifests.files import read_manifest
 from gputwin.cli.main import main
 from gputwin.core.rng import stream
 
@@ -44,6 +46,8 @@ def test_a_table_for_programs_and_a_report(
     page = (tmp_path / "r" / "autoscale.html").read_text(encoding="utf-8")
     assert "Demand, capacity and decisions" in page
     assert "in flight" in page
+    assert rule_to_plain(read_manifest(tmp_path / "r" / "hpa.yaml")) == data["policies"][0]["parameters"]  # type: ignore[arg-type]
+    assert (tmp_path / "r" / "knative.yaml").is_file()
     decisions = pl.read_parquet(tmp_path / "r" / "decisions.parquet")
     assert set(decisions["rule"]) == {"hpa", "knative", "foresight"}
     assert decisions.filter(pl.col("reason") != "").height > 0

@@ -1,4 +1,4 @@
-"""The comparison of scaling rules as a directory: its table as JSON, every decision as Parquet, and a page."""
+"""The comparison of scaling rules as a directory: its table, every decision, a page, and manifests of the chosen rules."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 import polars as pl
 
 from gputwin.autoscaling.compare import Comparison
+from gputwin.autoscaling.decisions.registry import rule_from_plain
+from gputwin.autoscaling.manifests.files import manifest_text
+from gputwin.core.errors import UserError
 from gputwin.report.html import render
 from gputwin.report.sections.autoscale import autoscale
 from gputwin.report.sections.method import method
@@ -26,5 +29,21 @@ def write_autoscale_report(path: Path, trace: Trace, result: Comparison) -> Path
         text = json.dumps(result.to_json(), indent=1, ensure_ascii=False, allow_nan=False)
         (folder / DATA_FILE).write_text(text + "\n", encoding="utf-8")
         series.write_parquet(folder / SERIES_FILE)
+        for rule, manifest in _manifests(result).items():
+            (folder / f"{rule}.yaml").write_text(manifest, encoding="utf-8")
         (folder / PAGE_FILE).write_bytes(render(f"Scaling rules: {name_of(trace)}", (section, method([section]))))
     return path / PAGE_FILE
+
+
+def _manifests(result: Comparison) -> dict[str, str]:
+    """Return the rules that Kubernetes has an object for, as YAML, with the settings that were chosen."""
+    texts = {}
+    for row in result.rows:
+        if not row.parameters:
+            continue
+        try:
+            texts[row.rule] = manifest_text(rule_from_plain(row.parameters))
+        except UserError:
+            # Threshold, predictive and hybrid rules run as a controller of their own.
+            continue
+    return texts
