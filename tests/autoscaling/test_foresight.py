@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gputwin.autoscaling.foresight import cheapest_course
@@ -41,7 +41,7 @@ def cost_of(course: tuple[int, ...], units: list[int], boot: float, first: int, 
     return sum(course) + starts * boot
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=5),
     st.sampled_from([0.0, 0.5, 2.0, 5.0]),
@@ -68,7 +68,7 @@ def waiting_cost(course: tuple[int, ...], units: list[int], allowed: int, late: 
     return cost
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.integers(0, 3), min_size=1, max_size=5),
     st.sampled_from([0.0, 1.5]),

@@ -17,11 +17,11 @@ from gputwin.core.rng import stream
 
 @pytest.fixture(scope="module")
 def conversations(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return 15 minutes of requests to an LLM, twice as many in every third minute."""
+    """Return 9 minutes of requests to an LLM, twice as many in every third minute."""
     rng = stream(0, "conversations")
     start = datetime(2026, 1, 5, 9)
     lines = ["TIMESTAMP,ContextTokens,GeneratedTokens"]
-    seconds = sorted(60 * m + s for m in range(15) for s in rng.uniform(0, 60, 400 if m % 3 == 2 else 200))
+    seconds = sorted(60 * m + s for m in range(9) for s in rng.uniform(0, 60, 400 if m % 3 == 2 else 200))
     for s in seconds:
         at = start + timedelta(seconds=float(s))
         lines.append(f"{at:%Y-%m-%d %H:%M:%S.%f}0,{rng.integers(50, 2000)},{rng.integers(10, 300)}")
@@ -39,7 +39,7 @@ def test_a_table_for_programs_and_a_report(
     data = json.loads(capsys.readouterr().out)
     assert [p["policy"] for p in data["policies"]] == ["hpa", "knative", "foresight"]
     assert data["response"] == "first token"
-    assert data["requests_first_part"] + data["requests_shown"] == 20_000
+    assert data["requests_first_part"] + data["requests_shown"] == 5 * 2400
     for policy in data["policies"]:
         assert data["foresight_bound"]["cost"] <= policy["cost"]
         assert policy["allocated_cost"] + policy["idle_cost"] == pytest.approx(policy["compute_cost"])

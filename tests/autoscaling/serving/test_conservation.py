@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gputwin.autoscaling.serving.simulator import Simulator
@@ -114,7 +114,7 @@ def made(s: dict[str, Any]) -> Simulator:
     return Simulator(load, Slots(s["slots"]), **more)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SCENARIOS)
 def test_requests_are_conserved_at_every_event(scenario: dict[str, Any]) -> None:
     run = made(scenario)
