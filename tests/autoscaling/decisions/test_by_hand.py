@@ -149,6 +149,17 @@ def test_keda_idle_fallback_and_formula() -> None:
     assert sizes(formula, 2, both) == [4, 4]
 
 
+def test_keda_utilisation_never_decides_about_zero() -> None:
+    use = {"metric": "cpu", "target": 50, "target_type": "Utilization"}
+    alone = make_rule("keda", triggers=[use], cooldown_s=0)
+    # Idle: 0 % asks for none, but the HPA under KEDA keeps one; 90 / 50 × 2 = 3.6.
+    assert sizes(alone, 1, [(0.0, {"metrics": {"cpu": 0.0}}), (600.0, {"metrics": {"cpu": 0.0}})]) == [1, 1]
+    assert sizes(alone, 2, [(0.0, {"metrics": {"cpu": 0.9}})]) == [4]
+    both = make_rule("keda", triggers=[use, {"metric": "queue_length", "target": 5}], cooldown_s=0)
+    # The queue is empty, so it goes to zero although the CPU is busy.
+    assert sizes(both, 2, [(10.0, {"metrics": {"cpu": 0.9}, "queue_length": 0})]) == [0]
+
+
 def test_keda_jobs() -> None:
     rule = make_rule("keda-job", maximum=10)
     # 7 in the queue, 3 unfinished: 4 more; an accurate queue holds none of the 3, 1 of which waits: 6 more, room for 7.

@@ -59,12 +59,18 @@ spec:
   - type: kafka
     name: lag
     metadata: {topic: events, lagThreshold: "100", activationLagThreshold: "7"}
+  - type: cpu
+    name: use
+    metricType: Utilization
+    metadata: {value: "60"}
 """)
     assert isinstance(rule, Keda)
     assert [(t.metric, t.target, t.activation, t.label) for t in rule.triggers] == [
         ("orders", 20.0, 5.0, ""),
         ("events", 100.0, 7.0, "lag"),
+        ("cpu", 60.0, 0.0, "use"),
     ]
+    assert rule.triggers[2].target_type == "Utilization"
     assert (rule.minimum, rule.maximum, rule.cooldown_s, rule.pause_in) == (0, 30, 300.0, True)
     assert rule.fallback is not None
     assert rule.fallback.behavior == "static"

@@ -73,6 +73,8 @@ def kedas(draw: st.DrawFn) -> Keda:
         Trigger(draw(NAMES), draw(POSITIVE), draw(SHARES), draw(st.sampled_from(["AverageValue", "Value"])), label)
         for label in labels[: draw(st.integers(2, 3))]
     )
+    if draw(st.booleans()):
+        triggers = (*triggers, Trigger("cpu", float(draw(st.integers(1, 100))), 0.0, "Utilization"))
     formula = draw(st.one_of(st.none(), st.just(Formula("a > 3 ? a + b / 2 : max(a, b)", 2.5, 0.5))))
     minimum = draw(st.integers(0, 5))
     return Keda(

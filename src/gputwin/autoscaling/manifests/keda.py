@@ -19,6 +19,7 @@ _LATE = f"{OWN}late-after-s"
 _TARGET_KEYS = ("threshold", "value", "lagThreshold", "queueLength", "targetValue", "messageCount", "targetQueryValue")
 """Where scalers keep their target; the activation is under "activation" + the same name."""
 _METRIC_KEYS = ("query", "metricName", "queueName", "topic", "queueURL")
+_USES = ("cpu", "memory")
 _SERVER = "http://prometheus:9090"
 
 
@@ -91,13 +92,17 @@ def _whole(seconds: float, field: str) -> int:
 
 
 def _trigger(metric: str, target: float, activation: float, target_type: str, label: str) -> dict[str, Any]:
+    named = {"name": label} if label else {}
+    if target_type == "Utilization":
+        if metric not in _USES:
+            raise UserError(f"KEDA has utilisation triggers for {' and '.join(_USES)} only, not for '{metric}'")
+        return {"type": metric, **named, "metricType": target_type, "metadata": {"value": quantity_text(target)}}
     values = {
         "serverAddress": _SERVER,
         "query": metric,
         "threshold": quantity_text(target),
         "activationThreshold": quantity_text(activation),
     }
-    named = {"name": label} if label else {}
     return {"type": "prometheus", **named, "metricType": target_type, "metadata": values}
 
 
@@ -161,13 +166,15 @@ def _trigger_of(entry: Section) -> Trigger:
         raise values.error(f"none of {', '.join(_TARGET_KEYS)} is given, so the trigger '{kind}' has no target")
     label = entry.text("name", "")
     metric = next((values.text(name, "") for name in _METRIC_KEYS if values.has(name)), label or kind)
+    if kind in _USES:
+        metric = kind
     activation = f"activation{key[0].upper()}{key[1:]}"
     return entry.made(
         lambda: Trigger(
             metric,
             values.number(key, 0.0),
             values.number(activation, 0.0),
-            entry.text("metricType", "AverageValue"),
+            entry.text("metricType", values.text("type", "Utilization") if kind in _USES else "AverageValue"),
             label,
         )
     )

@@ -36,8 +36,13 @@ class Trigger:
     def __post_init__(self) -> None:
         if not 0 < self.target < math.inf:
             raise ValueError(f"the target of {self.metric} must be above 0, not {self.target:g}")
-        if self.target_type not in ("AverageValue", "Value"):
-            raise ValueError(f"a trigger's target is AverageValue or Value, not '{self.target_type}'")
+        if self.target_type not in ("AverageValue", "Value", "Utilization"):
+            raise ValueError(f"a trigger's target is AverageValue, Value or Utilization, not '{self.target_type}'")
+
+    @property
+    def is_use(self) -> bool:
+        """Return whether it is a utilisation (percent of the request), which never decides about zero."""
+        return self.target_type == "Utilization"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +121,7 @@ class Keda:
         if self.idle is not None and self.idle >= self.minimum:
             raise ValueError(f"idle replicas ({self.idle}) must be fewer than the minimum ({self.minimum})")
         if self.formula is not None:
-            known = {trigger.label or trigger.metric for trigger in self.triggers}
+            known = {trigger.label or trigger.metric for trigger in self.triggers if not trigger.is_use}
             unknown = [name for name in names(self.formula.text) if name not in known]
             if unknown:
                 raise ValueError(
@@ -127,11 +132,18 @@ class Keda:
     def hpa(self) -> Hpa:
         """Return the HPA that decides between one and the maximum."""
         targets = (
-            tuple(MetricTarget("External", t.metric, t.target, t.target_type) for t in self.triggers)
+            tuple(
+                MetricTarget("Resource" if t.is_use else "External", t.metric, t.target, t.target_type)
+                for t in self.triggers
+            )
             if self.formula is None
             else (MetricTarget("External", COMPOSITE, self.formula.target, self.formula.target_type),)
         )
         return Hpa(max(1, self.minimum), self.maximum, targets, self.behavior)
+
+    @functools.cached_property
+    def _is_always_active(self) -> bool:
+        return all(trigger.is_use for trigger in self.triggers)
 
     @functools.cached_property
     def switch(self) -> Switch:
@@ -173,7 +185,8 @@ class Keda:
         """Return metric values, whether any is active, what failed, and failures in a row."""
         values: dict[str, float] = {}
         labelled: dict[str, float] = {}
-        active, failed, counts = False, "", []
+        # CPU and memory use cannot wake a workload that does not run: alone they never switch it off.
+        active, failed, counts = self._is_always_active, "", []
         before = memory.failures or (0,) * len(self.triggers)
         for trigger, count in zip(self.triggers, before, strict=True):
             value = read(observation, trigger.metric, self.late_after_s)
@@ -183,15 +196,17 @@ class Keda:
                 continue
             counts.append(0)
             values[trigger.metric] = value
-            labelled[trigger.label or trigger.metric] = value
-            active = active or value > trigger.activation
+            if self.formula is not None:
+                labelled[trigger.label or trigger.metric] = value
+            active = active or (not trigger.is_use and value > trigger.activation)
         if self.formula is not None:
             values, active, problem = _composite(self.formula, labelled)
             failed = failed or problem
         return values, active, failed, tuple(counts)
 
     def _plain_wish(self, values: Mapping[str, float], current: int) -> int:
-        wishes = [math.ceil(values[m.name] / m.target) for m in self.hpa.metrics if m.name in values]
+        metrics = [m for m in self.hpa.metrics if m.name in values and m.type == "External"]
+        wishes = [math.ceil(values[m.name] / m.target) for m in metrics]
         return within(max(wishes, default=current), self.minimum, self.maximum)
 
     def _by_hpa(
@@ -205,11 +220,10 @@ class Keda:
         if failed and fallback is not None and max(memory.failures) > fallback.failures:
             # KEDA reports a value for the failed trigger that makes the HPA land on the fallback's size.
             for metric in self.hpa.metrics:
-                if metric.name not in given:
-                    given[metric.name] = metric.target * fallback.size(current)
-        # Only what was read above counts, so that a late or negative value does not come in by another name.
-        missing = {metric.name: None for metric in self.hpa.metrics if metric.name not in given}
-        given.update(missing)
+                if metric.name not in given and metric.type == "External":
+                    per = 1 if metric.target_type == "AverageValue" else max(observation.ready or 1, 1)
+                    given[metric.name] = metric.target * fallback.size(current) / per
+        # Only what was read above counts: a late or negative value does not come in by another way.
         seen = Observation(observation.time_s, current, observation.ready, observation.starting, metrics=given)
         decision, hpa = self.hpa.decide(seen, memory.hpa)
         replicas, rule = decision.replicas, f"{self.name}:{decision.rule}"
