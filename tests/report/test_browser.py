@@ -36,7 +36,7 @@ REAL = {
 def assert_drawn(path: Path, scheme: str, profile: Path) -> None:
     """Open the page and assert that every figure is drawn and nothing is complained about."""
     flags = [f"--blink-settings=preferredColorScheme={int(scheme == 'light')}", f"--user-data-dir={profile}"]
-    command = [str(CHROMIUM), *QUIET, *flags, "--virtual-time-budget=5000", "--dump-dom", path.as_uri()]
+    command = [str(CHROMIUM), *QUIET, *flags, "--virtual-time-budget=5000", "--dump-dom", f"{path.as_uri()}#all"]
     result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
     (root,) = re.findall(r"<html[^>]*>", result.stdout)
     places = result.stdout.count("data-figure=")

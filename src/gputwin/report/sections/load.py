@@ -37,7 +37,7 @@ def load(subject: Subject) -> Section | None:
     check = subject.check
     if check is None:
         return None
-    parts: list[Part] = [Statement(" ".join([check.verdict, *check.window.sentences()]), _tone(check))]
+    parts: list[Part] = [Statement(" ".join([check.verdict, *check.window.sentences()]), tone_of(check))]
     whole = [x for x in check.loads if x.models == ANY]
     bound = sorted((x for x in check.loads if x.models != ANY), key=lambda x: -x.mean)
     parts += _curves(subject, check, "load", "Offered load of the whole cluster", whole)
@@ -49,7 +49,8 @@ def load(subject: Subject) -> Section | None:
     return Section("load", "Load check", tuple(parts), _NOTES)
 
 
-def _tone(check: LoadCheck) -> Tone:
+def tone_of(check: LoadCheck) -> Tone:
+    """Return whether the load check is good news, bad news or neither."""
     if any(x.mean >= 1 or x.time_above_capacity > 0 for x in check.loads) or not check.never_fit.is_empty():
         return Tone.WARNING
     # Where tasks of unknown life could turn the answer, there is none.

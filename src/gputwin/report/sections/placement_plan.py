@@ -26,7 +26,12 @@ def placement_plan(result: PlacementResult) -> Section:
         parts += [_cards(result), _bars(result)]
     if result.attempts:
         parts += [_methods(result)]
-    return Section("placement-plan", "Placement", tuple(parts), _NOTES)
+    steps = (
+        "Place what is expected instead of what was there: `gputwin place TRACE --quantile 0.9 --ahead 6h`.",
+        "See what keeping it packed over time costs in moves: `gputwin place TRACE --every 6h`.",
+    )
+    question = "How few nodes hold this work?"
+    return Section("placement-plan", "Placement", tuple(parts), _NOTES, question, steps)
 
 
 def verdict(result: PlacementResult) -> str:
