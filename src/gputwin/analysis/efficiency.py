@@ -200,8 +200,8 @@ def _limit_remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         remarks.append(
             Remark(
                 f"{r['resource'][:1].upper()}{r['resource'][1:]} requests add up to {share(r['ratio_of_sums'])} of their "
-                f"limits (mean of ratios {share(r['mean_of_ratios'])}); {share(r['below_share'])} of instances ask for less than "
-                "their limit.",
+                f"limits (mean of ratios {share(r['mean_of_ratios'])}); {share(r['below_share'])} of instances ask "
+                "for less than their limit.",
                 matters=0,
             )
         )

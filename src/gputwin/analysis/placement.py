@@ -81,7 +81,8 @@ def _remarks(tables: dict[str, pl.DataFrame], effects: list[Effect], owner: str 
             Remark(
                 f"By {title}: the mean wait is longest at {label(high['group'])} ({duration(high['mean'])}, median "
                 f"{duration(high['p50'])}) and shortest at {label(low['group'])} ({duration(low['mean'])}, median "
-                f"{duration(low['p50'])})." + _across_roles(tables, name, high["group"])
+                f"{duration(low['p50'])})." + _across_roles(tables, name, high["group"]),
+                matters=0,
             )
         )
         mine = [e for e in effects if e.rule == name and e.outcome == "wait"]

@@ -36,6 +36,8 @@ def verdict(analysis: Analysis) -> Verdict:
     said = [text for text in (waits.text, _held(analysis)) if text]
     if not said:
         first = next((t.remarks[0].text for t in analysis.topics if t.remarks), "")
+        if not first and analysis.topics:
+            first = "The trace does not tell how long work waited or how full its cluster was."
         return Verdict(first or "The trace has nothing that could be analysed.")
     return Verdict(" ".join(said), waits.is_good)
 
@@ -55,7 +57,8 @@ def _waits(analysis: Analysis) -> Verdict:
     w = table.row(0, named=True)
     if w["max"] == 0:
         return Verdict("No task waited.", True)
-    late = f"one in twenty waits longer than {format_duration(w['p95'])}"
+    late_most = format_duration(w["p95"])
+    late = f"one in twenty waits longer than {late_most}"
     soon = (
         f"{share(w['zero_share'])} of tasks start at once"
         if w["zero_share"] >= 0.5
@@ -63,7 +66,7 @@ def _waits(analysis: Analysis) -> Verdict:
     )
     if w["p95"] <= _SHORT_WAIT:
         return Verdict(
-            f"Tasks hardly wait: 95 % start within {format_duration(w['p95'])}; the longest waited "
+            f"Tasks hardly wait: 95 % start {f'within {late_most}' if w['p95'] > 0 else 'at once'}; the longest waited "
             f"{format_duration(w['max'])}.",
             True,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from io import TextIOWrapper
+from typing import Annotated
 
 import typer
 
@@ -33,18 +34,38 @@ from gputwin.cli import (
     traces,
     tune,
 )
+from gputwin.cli.interrupt import EXIT_INTERRUPTED, leave_promptly
+from gputwin.cli.settings import with_common_options
 from gputwin.core.errors import UserError, shorten
 
-EXIT_FAULT, EXIT_MISTAKE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAULT, EXIT_MISTAKE = 1, 2
 
 app = typer.Typer(
     name="gputwin",
-    help="A digital twin of a GPU cluster: read what it did, explain it, and ask what if.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from gputwin import __version__
+
+        typer.echo(f"gputwin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A digital twin of a GPU cluster: read what it did, explain it, and ask what if."""
+
+
 app.add_typer(traces.app, name="traces")
 app.add_typer(reproduce.app, name="reproduce")
 for verb in (
@@ -70,7 +91,12 @@ for verb in (
     demo,
     bench,
 ):
-    app.command(verb.__name__.rpartition(".")[2])(verb.run)
+    has_table = getattr(verb, "HAS_TABLE", False)
+    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run, has_table=has_table))
+for group in (traces.app, reproduce.app):
+    for command in group.registered_commands:
+        if command.callback is not None:
+            command.callback = with_common_options(command.callback)
 
 
 def run() -> None:
@@ -79,19 +105,26 @@ def run() -> None:
         if isinstance(stream, TextIOWrapper):
             # A dash that an old terminal does not have is no reason to fail.
             stream.reconfigure(errors="replace")
+    leave_promptly()
     sys.exit(main(sys.argv[1:]))
 
 
 def main(arguments: list[str]) -> int:
     """Return the exit code of running the command with `arguments`."""
     try:
-        result = app(args=arguments, prog_name="gputwin", standalone_mode=False)
+        # Asking for nothing is asking for help.
+        result = app(args=arguments or ["--help"], prog_name="gputwin", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         return _complain(_usage_line(error), EXIT_MISTAKE)
     except UserError as error:
         return _complain(str(error), EXIT_MISTAKE)
     except (KeyboardInterrupt, typer.Abort):
+        return _complain("interrupted", EXIT_INTERRUPTED)
+    except SystemExit as stop:
+        # Typer turns an interrupt into this.
+        if stop.code != EXIT_INTERRUPTED:
+            raise
         return _complain("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         sys.stdout = None

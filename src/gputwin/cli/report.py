@@ -40,7 +40,7 @@ def run(
 
         gputwin report dlrm --cluster homogeneous:200x8 -o dlrm.html
 
-        gputwin report synthetic:pai2020?jobs=100000 -o pai.html
+        gputwin report "synthetic:pai2020?jobs=100000" -o pai.html
 
         gputwin report pai --run fifo --run sjf --run easy -o comparison.html
     """

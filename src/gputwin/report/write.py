@@ -9,6 +9,7 @@ import polars as pl
 
 from gputwin.analysis import Analysis
 from gputwin.core.errors import UserError
+from gputwin.core.overwriting import may_overwrite
 from gputwin.report.html import render
 from gputwin.report.page import Section
 from gputwin.report.sections import APPENDIX, SECTIONS
@@ -49,6 +50,7 @@ def write_report(
     """
     if path.suffix.lower() not in (".html", ".htm"):
         raise UserError(f"'{path}' would not open as a report; name a file that ends in .html")
+    check_replaceable(path)
     if asked and analysis is None:
         analysis = Analysis(trace.meta.source, ())
     subject = Subject.of(
@@ -77,3 +79,15 @@ def sections_of(subject: Subject, asked: Sequence[Section] = ()) -> tuple[Sectio
     appendix = [section for build in APPENDIX if (section := build(subject)) is not None]
     body = [*asked, *own]
     return (*body, method([*body, *appendix]), *appendix)
+
+
+def check_replaceable(path: Path) -> None:
+    """Raise a user error where a file stands at `path` that is no report of ours, and may not be overwritten."""
+    if not path.is_file() or may_overwrite():
+        return
+    with path.open("rb") as file:
+        start = file.read(4096)
+    if start and b'name="generator" content="gputwin' not in start:
+        raise UserError(
+            f"refusing to overwrite '{path}': it is no report of gputwin's; name another file, or give --force"
+        )

@@ -44,8 +44,8 @@ def run_verdict(result: SimulationResult) -> RunVerdict:
     if wait["mean"] == 0:
         text = "No job waits."
     elif wait["p95"] <= SHORT_WAIT:
-        text = f"Jobs hardly wait: {format_duration(wait['mean'])} on average, 95 % start within "
-        text = f"{text}{format_duration(wait['p95'])}."
+        soon = f"within {format_duration(wait['p95'])}" if wait["p95"] > 0 else "at once"
+        text = f"Jobs hardly wait: {format_duration(wait['mean'])} on average, 95 % start {soon}."
     else:
         text = f"Jobs wait {format_duration(wait['mean'])} on average, one in twenty longer than "
         text = f"{text}{format_duration(wait['p95'])}{_cause(result)}."

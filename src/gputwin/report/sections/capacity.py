@@ -25,21 +25,17 @@ _NOTES = (
 )
 
 
-def capacity(plan: Plan) -> Section:
-    """Return the section of a capacity plan."""
+def capacity(plan: Plan, rules: str = "") -> Section:
+    """Return the section of a capacity plan, found by simulating under `rules`."""
     tone = Tone.WARNING if plan.answer is None or (plan.headroom or 0.0) < 0 else Tone.GOOD
     parts: list[Part] = [Statement(headline(plan), tone)]
     if plan.answer is not None:
         parts.append(_cards(plan))
-    parts += [_curve(plan), Bullets(tuple(sentences(plan)))]
+    parts += [_curve(plan), Bullets((*sentences(plan), *([f"Rules: {rules}."] if rules else ())))]
     if plan.answer is not None:
-        rows = tuple(
-            (g.name, g.gpu_model or "–", f"{g.count:,}", f"{plan.nodes_by_type[g.name]:,}") for g in plan.cluster.groups
-        )
-        kinds = {"node type": Kind.CODE, "GPU model": Kind.TEXT, "nodes now": Kind.NUMBER, "nodes planned": Kind.NUMBER}
-        parts.append(TablePart("The plan by node type", kinds, rows))
+        parts.append(nodes_table(plan))
     if plan.levers:
-        parts.append(_levers(plan))
+        parts.append(levers_table(plan))
     question = f"How many nodes keep {target_words(plan)}?"
     return Section("capacity", "Capacity plan", tuple(parts), _NOTES, question, _next_steps(plan))
 
@@ -144,7 +140,17 @@ def _curve(plan: Plan) -> FigurePart:
     )
 
 
-def _levers(plan: Plan) -> TablePart:
+def nodes_table(plan: Plan) -> TablePart:
+    """Return the nodes there are and the nodes planned, by node type."""
+    rows = tuple(
+        (g.name, g.gpu_model or "–", f"{g.count:,}", f"{plan.nodes_by_type[g.name]:,}") for g in plan.cluster.groups
+    )
+    kinds = {"node type": Kind.CODE, "GPU model": Kind.TEXT, "nodes now": Kind.NUMBER, "nodes planned": Kind.NUMBER}
+    return TablePart("The plan by node type", kinds, rows)
+
+
+def levers_table(plan: Plan) -> TablePart:
+    """Return what other rules and faster GPUs would do on the planned nodes."""
     rows = tuple(
         (
             x.name,

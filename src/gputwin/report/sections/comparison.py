@@ -41,7 +41,7 @@ def comparison(compared: Comparison, timeline: Timeline) -> Section:
     if said:
         parts.append(Bullets(said))
     question = "Which of these rules should the cluster use?"
-    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES, question, _next_steps(compared))
+    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES, question, next_steps(compared))
 
 
 def _best(compared: Comparison) -> dict[str, float]:
@@ -73,7 +73,8 @@ def _tiles(compared: Comparison) -> Cards:
     return Cards(tuple(cards))
 
 
-def _next_steps(compared: Comparison) -> tuple[str, ...]:
+def next_steps(compared: Comparison) -> tuple[str, ...]:
+    """Return what to do about the verdict."""
     best = str(_best(compared)["scenario"])
     if len(compared.labels) < 2:
         return ("Run the trace under other rules and compare: `gputwin simulate TRACE --order sjf -o other`.",)

@@ -32,9 +32,8 @@ _COMPARED = 6
 
 def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
     """Return the section on one forecast."""
-    text, tone = _headline(study)
     parts: list[Part] = [
-        Statement(f"{expected_words(study)} {text}", tone),
+        Statement(*headline(study)),
         _tiles(study),
         _fan(study, timeline),
         expected(study),
@@ -81,15 +80,20 @@ def expected(study: ForecastStudy) -> TablePart:
                 )
             )
     kinds = {"series": Kind.TEXT, "in": Kind.TEXT, "expected": Kind.NUMBER, "80 % interval": Kind.NUMBER}
-    kinds |= {"unit": Kind.TEXT, "model": Kind.TEXT, "better than the last value": Kind.NUMBER}
-    note = "Better than the last value: by how much the typical error (RMSE) was smaller on the test part."
+    kinds |= {"unit": Kind.TEXT, "model": Kind.TEXT, "gain": Kind.NUMBER}
+    note = "Gain: how much smaller the typical error (RMSE) was than the last value's, on the test part."
     return TablePart("What is expected", kinds, tuple(rows), note)
+
+
+def main_series(study: ForecastStudy) -> str:
+    """Return the series a reader asks for first: GPUs where they are among them."""
+    return next((n for n in study.series.names if n == "gpu"), study.series.names[0])
 
 
 def expected_words(study: ForecastStudy) -> str:
     """Return the forecast at the horizon in a sentence: of GPUs where they are among the series, else of the first."""
     lead, span = list(study.spans().items())[-1]
-    name = next((n for n in study.series.names if n == "gpu"), study.series.names[0])
+    name = main_series(study)
     r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
     text = f"In {span}: {amount(r['mean'])} {r['unit']}"
     if "q0.1" in r and "q0.9" in r:
@@ -120,7 +124,13 @@ def _tiles(study: ForecastStudy) -> Cards:
     return Cards(tuple(cards))
 
 
-def _headline(study: ForecastStudy) -> tuple[str, Tone]:
+def headline(study: ForecastStudy) -> tuple[str, Tone]:
+    """Return what is expected and whether the forecast beats the last value, and whether that is good news."""
+    text, tone = _skill_words(study)
+    return f"{expected_words(study)} {text}", tone
+
+
+def _skill_words(study: ForecastStudy) -> tuple[str, Tone]:
     auto = study.scores.filter(model=AUTO)
     sure = auto.filter(pl.col("skill_naive_low") > 0)
     worst = float(auto["skill_naive"].min())  # type: ignore[arg-type]
