@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 import time
+from contextlib import suppress
 
 EXIT_INTERRUPTED = 130
 _GRACE_SECONDS = 0.6
@@ -32,10 +33,17 @@ def _wait(heard: int) -> None:
     while (number := os.read(heard, 1)) and number[0] != signal.SIGINT:
         pass
     time.sleep(_GRACE_SECONDS)
-    import multiprocessing
-
-    for process in multiprocessing.active_children():
-        process.terminate()
     sys.stderr.write("gputwin: interrupted\n")
-    sys.stderr.flush()
+    leave_now()
+
+
+def leave_now() -> None:
+    """End the process and those it started, without waiting for threads or tidying up memory."""
+    # Looked up, not imported: importing may wait for what is being interrupted.
+    parallel = sys.modules.get("multiprocessing")
+    for process in parallel.active_children() if parallel is not None else ():
+        process.terminate()
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
     os._exit(EXIT_INTERRUPTED)

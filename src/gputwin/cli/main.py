@@ -34,7 +34,7 @@ from gputwin.cli import (
     traces,
     tune,
 )
-from gputwin.cli.interrupt import EXIT_INTERRUPTED, leave_promptly
+from gputwin.cli.interrupt import EXIT_INTERRUPTED, leave_now, leave_promptly
 from gputwin.cli.settings import with_common_options
 from gputwin.core.errors import UserError, shorten
 
@@ -106,7 +106,10 @@ def run() -> None:
             # A dash that an old terminal does not have is no reason to fail.
             stream.reconfigure(errors="replace")
     leave_promptly()
-    sys.exit(main(sys.argv[1:]))
+    code = main(sys.argv[1:])
+    if code == EXIT_INTERRUPTED:
+        leave_now()
+    sys.exit(code)
 
 
 def main(arguments: list[str]) -> int:
@@ -120,11 +123,6 @@ def main(arguments: list[str]) -> int:
     except UserError as error:
         return _complain(str(error), EXIT_MISTAKE)
     except (KeyboardInterrupt, typer.Abort):
-        return _complain("interrupted", EXIT_INTERRUPTED)
-    except SystemExit as stop:
-        # Typer turns an interrupt into this.
-        if stop.code != EXIT_INTERRUPTED:
-            raise
         return _complain("interrupted", EXIT_INTERRUPTED)
     except BrokenPipeError:
         sys.stdout = None
@@ -140,6 +138,9 @@ def main(arguments: list[str]) -> int:
             raise
         what = shorten(" ".join(f"{type(error).__name__}: {error}".split()), 300)
         return _complain(f"internal error: {what} (set GPUTWIN_DEBUG=1 for the traceback)", EXIT_FAULT)
+    if result == EXIT_INTERRUPTED:
+        # Typer turns an interrupt into this.
+        return _complain("interrupted", EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 
