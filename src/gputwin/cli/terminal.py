@@ -78,7 +78,7 @@ def print_table(shown: Table, *, full: bool = False) -> None:
 def fitting_columns(shown: Table, wide: int) -> list[int]:
     """Return the columns that fit `wide` signs without a broken cell: the first always, the last ones go first."""
     kept = list(range(len(shown.columns)))
-    while len(kept) > 1 and sum(_least_width(shown, i) + _FRAME for i in kept) > wide + _FRAME - 1:
+    while len(kept) > 1 and sum(_least_width(shown, i) + _FRAME for i in kept) > wide + _FRAME:
         kept.pop()
     return kept
 

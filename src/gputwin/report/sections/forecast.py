@@ -28,6 +28,8 @@ from gputwin.report.timeline import Timeline
 _MOST_HISTORY = 400
 _MOST_SERIES = 8
 _COMPARED = 6
+_MUCH_WORSE = -0.02
+"""Skill against the last value below which the forecast is bad news."""
 
 
 def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
@@ -143,7 +145,7 @@ def _skill_words(study: ForecastStudy) -> tuple[str, Tone]:
     return (
         f"On the test part the forecast is surely better than the last value in {sure.height} of {auto.height} cases "
         "(series and horizons)" + (f", and at worst {-worst:.1%} worse." if worst < 0 else "."),
-        Tone.GOOD if worst > -0.02 else Tone.WARNING,
+        Tone.WARNING if worst <= _MUCH_WORSE else Tone.GOOD if 2 * sure.height >= auto.height else Tone.NEUTRAL,
     )
 
 
