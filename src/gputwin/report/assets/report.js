@@ -4,6 +4,7 @@
   "use strict";
   const KEY = "gputwin-theme";
   const PRINT_WIDTH = 660;
+  const BRIEF_HEIGHT = 190;
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   // By default Plotly offers to send a chart's data to its makers' server; nothing leaves this page.
@@ -55,6 +56,7 @@
         // A figure of few colours takes the theme's first ones.
         if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
         if (width) layout.width = width;
+        if (width && document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
         const image = { filename: place.dataset.figure, scale: 2 };
         return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
       }));

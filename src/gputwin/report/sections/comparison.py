@@ -86,7 +86,7 @@ def next_steps(compared: Comparison) -> tuple[str, ...]:
     if not is_proven(compared):
         return ("Compare over more seeds, or a longer trace, before changing anything: the difference may be chance.",)
     return (
-        f"Use {best}, first for a part of the jobs, and watch what gets worse (above).",
+        f"Use {best}, first for a part of the jobs, and watch waits and fairness.",
         "See how many nodes it saves: `gputwin plan TRACE --target p95_wait=10m` with and without it.",
     )
 

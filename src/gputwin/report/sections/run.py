@@ -99,6 +99,7 @@ def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
         .agg(pl.col("time").first(), pl.col("gpu_allocation", "waiting_jobs").mean())
         .drop("row")
     )
+    timeline = timeline.until(float(series["time"].max()))  # type: ignore[arg-type]
     shown = binned.with_columns(timeline.shown(pl.col("time")).alias("at"))
     parts: list[Part] = []
     for column, id_, title, what, percent in (
