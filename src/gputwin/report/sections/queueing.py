@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 from plotly import graph_objects as go
 
@@ -56,9 +54,9 @@ def _usable(result: ThreeWay) -> list[Prediction]:
 
 
 def _nearest(result: ThreeWay) -> Prediction | None:
-    """Return the model whose mean wait is nearest to the simulation's, by ratio."""
-    wait = max(result.rungs[-1].figures.mean_wait or 0.0, 1.0)
-    return min(_usable(result), key=lambda p: abs(math.log(max(p.figures.mean_wait or 0.0, 1.0) / wait)), default=None)
+    """Return the model whose mean wait is nearest to the simulation's."""
+    wait = result.rungs[-1].figures.mean_wait or 0.0
+    return min(_usable(result), key=lambda p: abs((p.figures.mean_wait or 0.0) - wait), default=None)
 
 
 def headline(result: ThreeWay) -> str:
@@ -70,7 +68,7 @@ def headline(result: ThreeWay) -> str:
     model = f"{near.model} says {_wait(near.figures.mean_wait)}"
     if _is_close(result):
         return f"{said} Theory is close: {model}."
-    return f"{said} Theory does not predict that: the nearest model, {model}; simulate instead."
+    return f"{said} Theory does not predict that: {model}, and is the nearest model. Plan by simulation here."
 
 
 def _is_close(result: ThreeWay) -> bool:
