@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from gputwin.cli.main import main
 from gputwin.cli.progress import share_done
 from gputwin.cli.terminal import MOST_ROWS, fitting_columns, print_table
 from gputwin.core.table import Kind, Table
+from tests.report.samples import trace_of
 
 TRACE = "synthetic:pai2020?jobs=400"
 CLUSTER = ["--cluster", "homogeneous:40x8"]
@@ -103,17 +106,15 @@ def test_analyze_shows_more_when_asked(capsys: pytest.CaptureFixture[str], monke
 
 
 def test_a_strict_queue_that_idles_half_the_cluster_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = ["JobID|Submit|Start|End|NNodes|AllocTRES|State"]
-    raw = tmp_path / "jobs.swf"
-    # One job takes half of the GPUs, the next all of them; the small ones behind it could start at once.
-    raw.write_text(
-        "; MaxProcs: 16\n"
-        + "1 0 0 36000 8 -1 -1 8 36000 -1 1 1 1 -1 1 1 -1 -1\n"
-        + "2 1 0 100 16 -1 -1 16 100 -1 1 1 1 -1 1 1 -1 -1\n"
-        + "".join(f"{i} {i} 0 100 1 -1 -1 1 100 -1 1 1 1 -1 1 1 -1 -1\n" for i in range(3, 40))
-    )
-    del rows
-    command = ["simulate", str(raw), "--cluster", "homogeneous:2x8", "--quiet"]
+    def task(name: str, submit: float, instances: int, gpus: int, seconds: float) -> dict[str, Any]:
+        times = {"submit_time": submit, "start_time": submit, "duration_seconds": seconds}
+        return {"job_id": name, "instances": instances, "gpu_count": gpus, **times}
+
+    # One job takes a third of the GPUs, the next needs all of them; the small ones behind it could start at once.
+    tasks = [task("long", 0.0, 1, 8, 36_000.0), task("wide", 1.0, 3, 8, 100.0)]
+    tasks += [task(f"small{i}", 2.0 + i, 1, 1, 100.0) for i in range(40)]
+    trace_of({"tasks": tasks}).save(tmp_path / "trace")
+    command = ["simulate", str(tmp_path / "trace"), "--cluster", "homogeneous:3x8", "--quiet"]
     assert main([*command, "--backfill", "strict"]) == 0
     strict = capsys.readouterr().out
     assert main(command) == 0
@@ -138,8 +139,6 @@ def test_version_help_and_nothing_at_all(capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_main_tables_as_data(capfd: pytest.CaptureFixture[str]) -> None:
-    import json
-
     assert main(["check", TRACE, *CLUSTER, "--as", "csv", "-q"]) == 0
     header, *rows = capfd.readouterr().out.splitlines()
     assert header.startswith("resource,models,capacity,mean")
