@@ -119,11 +119,8 @@ def _nodes(trace: Trace, cluster: str | None, quiet: bool) -> Cluster:
     return cluster_for(trace, cluster)
 
 
-_WORDS = {"gpu_milli": "GPUs", "cpu_milli": "CPU", "memory_mib": "memory", "disk_mib": "disk", "rdma_percent": "RDMA"}
-
-
 def _render(result: PlacementResult, time: float, output: Path | None) -> None:
-    from gputwin.report.sections.placement_plan import verdict
+    from gputwin.report.sections.placement_plan import RESOURCE_WORDS, verdict
 
     problem = result.problem
     say(verdict(result))
@@ -140,7 +137,7 @@ def _render(result: PlacementResult, time: float, output: Path | None) -> None:
     if rows:
         table("Methods", ["method", problem.unit, "lower bound", "CPU s"], rows)
     for kind, shares in result.to_json()["allocation"].items():
-        say(f"{kind}: " + ", ".join(f"{_WORDS.get(r, r)} {s:.1%}" for r, s in shares.items() if s > 1e-6))
+        say(f"{kind}: " + ", ".join(f"{RESOURCE_WORDS.get(r, r)} {s:.1%}" for r, s in shares.items() if s > 1e-6))
     if output is not None:
         say(f"report: {output / 'placement.html'}")
 

@@ -33,8 +33,8 @@ def recommendation(comparison: Comparison) -> str:
     ]
     if not _is_sure(comparison, best):
         return (
-            f"No set of rules is proven better than {comparison.baseline}: the shortest mean wait, "
-            f"{format_duration(best['mean wait'])} under {best['scenario']}, is {_against(comparison, best)}."
+            f"No set of rules is proven better than {comparison.baseline}: the shortest mean wait is "
+            f"{format_duration(best['mean wait'])} under {best['scenario']}, {_against(comparison, best)}."
             + _doubt(comparison, best)
         )
     text = f"Choose {best['scenario']}: the mean wait is {format_duration(best['mean wait'])}, {_against(comparison, best)}."
