@@ -11,6 +11,7 @@ import typer
 
 from gputwin.cli import (
     analyze,
+    autoscale,
     bench,
     check,
     demo,
@@ -83,6 +84,7 @@ for verb in (
     forecast,
     queueing,
     plan,
+    autoscale,
     place,
     fit,
     mig,
