@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,13 +17,19 @@ from gputwin.cli.console import (
     emit,
     progress,
     say,
+    show,
     table,
     warn,
     warn_of_overload,
 )
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument
 
+HAS_TABLE = True
+
 if TYPE_CHECKING:
+    from gputwin.cli.progress import Step
+    from gputwin.simulation.engine.world import World
+    from gputwin.simulation.result import SimulationResult
     from gputwin.simulation.scenario import Scenario
 
 
@@ -32,7 +39,7 @@ def run(
     cluster: ClusterOption = None,
     order: Order = "fifo",
     placement: Placement = "first-fit",
-    backfill: Backfill = "strict",
+    backfill: Backfill = "greedy",
     share: Annotated[
         str, typer.Option("--share", help="GPU shares: fraction, or exclusive (rounded up).")
     ] = "fraction",
@@ -78,7 +85,7 @@ def run(
 
     Examples:
 
-        gputwin simulate synthetic:pai2020?jobs=100000 --cluster pai2020 --order sjf --backfill greedy -o run
+        gputwin simulate "synthetic:pai2020?jobs=100000" --cluster pai2020 --order sjf --backfill greedy -o run
 
         gputwin simulate philly.csv --cluster homogeneous:300x8 --backfill easy --json
 
@@ -131,13 +138,23 @@ def run(
         step("simulating")
         believed = believed_by(scenario.prediction, opened, warn)
         predictions = None if isinstance(believed, str) else believed
-        result = simulate_scenario(scenario, opened, target, predictions)
+        result = simulate_scenario(scenario, opened, target, predictions, told=_told(step))
         if output is not None:
             step("saving the run")
             result.save(output)
     directory = None if output is None else str(output)
     data = {**result.summary, "manifest": result.manifest, "warnings": warnings, "run_directory": directory}
-    emit(data, json, lambda: _render(result, output))
+    emit(data, json, lambda: _render(result, output), lambda: result.jobs)
+
+
+def _told(step: Step) -> Callable[[World], None]:
+    """Return a function that shows how many of the jobs have arrived."""
+    from gputwin.simulation.engine.world import ARRIVAL
+
+    def tell(world: World) -> None:
+        step("simulating", min(int(world.loop[ARRIVAL]) / max(world.queue.jobs.size, 1), 1.0))
+
+    return tell
 
 
 def _scenario_file(trace: list[str], context: typer.Context) -> Scenario | None:
@@ -247,36 +264,29 @@ def _render_lives(summary: dict[str, Any]) -> None:
         say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))
 
 
-def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def]
+def _render(result: SimulationResult, output: Path | None) -> None:
     from gputwin.core.units import format_duration
+    from gputwin.report.sections.run import causes_tables, waits_table
+    from gputwin.simulation.verdict import rules_words, run_verdict
 
     s, m = result.summary, result.manifest
-    rules = m["scheduler"]
-    say(
-        f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): order {rules['order']}, "
-        f"backfill {rules['backfill']}, placement {rules['placement']}"
-    )
+    say(run_verdict(result).text)
+    say(f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): {rules_words(result)}")
     if s["jobs_already_running"]:
         say(
             f"{s['jobs_already_running']:,} of them ran when the trace began: they hold their place from then on and "
             "count as waiting only where there was no room for them"
         )
-    rows = []
-    for name in ("wait_seconds", "jct_seconds"):
-        if s[name]:
-            rows.append(
-                [name.removesuffix("_seconds"), *(format_duration(s[name][k]) for k in ("mean", "p50", "p95", "p99"))]
-            )
-    if s["bounded_slowdown"]:
-        rows.append(["bounded slowdown", *(f"{s['bounded_slowdown'][k]:.2f}" for k in ("mean", "p50", "p95", "p99"))])
-    table("Jobs", ["what", "mean", "p50", "p95", "p99"], rows)
-    figures = [["outcomes", ", ".join(f"{k} {v:,}" for k, v in s["outcomes"].items())]]
+    show(waits_table(result))
+    for shown in causes_tables(result):
+        show(shown)
+    figures = [["outcomes", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in s["outcomes"].items())]]
     figures += [["makespan", format_duration(s["makespan_seconds"])]]
-    figures += [[f"allocation of {k}", f"{v:.1%}"] for k, v in s["allocation"].items()]
-    figures += [["GPU fragmentation", f"{s['fragmentation']:.1%}"]]
-    figures += [[f"allocated but unused {k}", f"{v:.1%}"] for k, v in (s["unused_allocation"] or {}).items()]
+    figures += [[f"{_resource(k)} allocated", f"{v:.1%}"] for k, v in s["allocation"].items()]
+    figures += [["GPUs lost to fragmentation", f"{s['fragmentation']:.1%}"]]
+    figures += [[f"{_resource(k)} allocated but unused", f"{v:.1%}"] for k, v in (s["unused_allocation"] or {}).items()]
     for key, label in (
-        ("jain_fairness", "Jain's fairness"),
+        ("jain_fairness", "fairness between tenants (1: equal)"),
         ("load_balance", "load balance"),
         ("throughput_jobs_per_hour", "jobs per hour"),
     ):
@@ -287,13 +297,14 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
     table("Cluster", ["what", "value"], figures)
     _render_lives(s)
     _render_power(s)
-    causes = s["wait_causes_seconds"] or {}
-    total = sum(causes.values())
-    if total > 0:
-        jobs = s["jobs_with_wait"]
-        rows = [[k.replace("_", " "), format_duration(v / jobs), f"{v / total:.1%}"] for k, v in causes.items() if v]
-        table("Why jobs waited", ["cause", "mean per job", "share"], sorted(rows, key=lambda r: -float(r[2][:-1])))
     for why, count in s["tasks_left_out"].items():
         say(f"{count:,} tasks not simulated: {why}")
     if output is not None:
         say(f"run: {output}")
+
+
+def _resource(name: str) -> str:
+    """Return a resource as people say it: "GPUs", "GPUs of V100", "CPU"."""
+    known = {"gpu": "GPUs", "cpu": "CPU", "rdma": "RDMA"}
+    model = name.removeprefix("gpu_")
+    return known.get(name) or (f"GPUs of {model}" if name.startswith("gpu_") else name.replace("_", " "))
