@@ -8,12 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
+from gputwin.core.atomic import atomic_file
 from gputwin.optimization.tuning.study import Tuned
 from gputwin.report.figures import blank, plain
 from gputwin.report.html import render
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.sections.method import method
-from gputwin.traces.atomic import atomic_file
 
 STORE_FILE, DATA_FILE, PAGE_FILE = "simulations.jsonl", "tuning.json", "tuning.html"
 _NOTES = (

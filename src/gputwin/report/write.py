@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from gputwin.analysis import Analysis
+from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import UserError
 from gputwin.report.html import render
 from gputwin.report.page import Section
@@ -18,7 +19,6 @@ from gputwin.report.subject import Subject
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.load import LoadCheck
 from gputwin.studies.comparison import Comparison
-from gputwin.traces.atomic import atomic_file
 from gputwin.traces.dataset import Trace
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 import yaml
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import InputError
 from gputwin.simulation.engine.attribution import CAUSE_NAMES
 from gputwin.simulation.engine.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
@@ -31,7 +32,6 @@ from gputwin.simulation.segments import (
     with_lives,
 )
 from gputwin.simulation.use import unused, unused_over_time
-from gputwin.traces.atomic import atomic_directory
 
 RUN_FILE = "run.json"
 SCENARIO_FILE = "scenario.yaml"
