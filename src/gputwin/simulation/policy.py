@@ -6,6 +6,7 @@ signature below when first used, so a user's policy runs at the same speed as a 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import math
 import sys
@@ -237,10 +238,13 @@ def parse_policy(text: str) -> tuple[str, dict[str, float]]:
 
 
 def load_policies(path: Path) -> None:
-    """Run a user's Python file so that the policies in it register themselves."""
+    """Run a user's Python file, once, so that the policies in it register themselves."""
     if not path.is_file():
         raise UserError(f"{path}: no such file; --policies takes a Python file")
-    name = f"gputwin_policies_{path.stem}"
+    # The same file has the same name in every process, and another one once it is changed.
+    name = f"gputwin_policies_{path.stem}_{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+    if name in sys.modules:
+        return
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UserError(f"{path}: not a Python file; --policies takes one")
@@ -250,7 +254,10 @@ def load_policies(path: Path) -> None:
     BACKFILLS.names()
     try:
         spec.loader.exec_module(module)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-    except Exception as error:
-        raise UserError(f"{path}: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, UserError):
+            raise UserError(f"{path}: {error}") from None
+        if isinstance(error, Exception):
+            raise UserError(f"{path}: {type(error).__name__}: {error}") from error
+        raise

@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import yaml
 
 from gputwin.core.atomic import atomic_directory
-from gputwin.core.errors import InputError
+from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.engine.attribution import CAUSE_NAMES
 from gputwin.simulation.engine.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.engine.state import WHOLE
@@ -22,6 +21,7 @@ from gputwin.simulation.engine.world import ATTRIBUTE
 from gputwin.simulation.metrics import summarise
 from gputwin.simulation.notebook import run_html
 from gputwin.simulation.run import Run
+from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.segments import (
     capacity_over_time,
     completion_parts,
@@ -59,6 +59,14 @@ class SimulationResult:
         """Return the run as a notebook shows it."""
         return run_html(self)
 
+    @property
+    def scenario(self) -> Scenario:
+        """Return the scenario that gives this run again."""
+        described = self.manifest.get("scenario")
+        if described is None:
+            raise UserError("the run does not say what it was made from; make it again with: gputwin simulate")
+        return scenario_of(described)
+
     def save(self, path: Path) -> Path:
         """Write the run to the directory `path`, all or nothing."""
         with atomic_directory(path, marker=RUN_FILE) as folder:
@@ -66,10 +74,8 @@ class SimulationResult:
                 getattr(self, name).write_parquet(folder / f"{name}.parquet", compression_level=1)
             text = json.dumps({"summary": self.summary, "manifest": self.manifest}, indent=1, ensure_ascii=False)
             (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
-            if described := self.manifest.get("scenario"):
-                (folder / SCENARIO_FILE).write_text(
-                    yaml.safe_dump(described, sort_keys=False, allow_unicode=True), encoding="utf-8"
-                )
+            if "scenario" in self.manifest:
+                (folder / SCENARIO_FILE).write_text(self.scenario.to_yaml(), encoding="utf-8")
         return path
 
     @classmethod

@@ -106,6 +106,7 @@ class Changes:
     speed: str = ""
     speeds: Mapping[str, float] = field(default_factory=dict)
     """Work a second by GPU model; 1 where it is not named."""
+    speed_parameters: Mapping[str, float] = field(default_factory=dict)
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     faults: Faults | None = None
     elasticity: Elasticity | None = None
@@ -213,7 +214,7 @@ def check_rules(scheduler: Scheduler, changes: Changes) -> None:
     settle(order, scheduler.order_parameters)
     settle(placement, scheduler.placement_parameters)
     if changes.speed:
-        SPEEDS.get(changes.speed)
+        settle(SPEEDS.get(changes.speed), changes.speed_parameters)
     _settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
 
 
