@@ -26,7 +26,7 @@ _NOTES = (
 
 def tuning_section(result: Tuned) -> Section:
     """Return the section of a tuning study."""
-    names = [c.name for c in result.study.configurations]
+    names = result.study.names
     test = result.test
     tone = Tone.GOOD if test.verdict == "adopt" else Tone.NEUTRAL
     text = (

@@ -29,6 +29,8 @@ T = TypeVar("T")
 Progress = Callable[[int, int], None]
 """Told how many tasks are done, and how many there are."""
 _ALIGNED = 64
+_WORTH_PROCESSES = 300_000
+"""Jobs simulated in all: fewer take less time than starting processes."""
 _MOST_LOST = 3
 """Worker pools in a row that may break without a single task done."""
 
@@ -81,21 +83,21 @@ def _read(path: str, parts: tuple[tuple[int, int], ...]) -> Shared[Any]:
     return Shared(pickle.loads(stream, buffers=arrays))
 
 
-def usable_workers() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0))
+def workers_for(jobs: int) -> int:
+    """Return how many processes pay to simulate so many jobs in all: one a processor, or this one alone for few jobs."""
+    return len(os.sched_getaffinity(0)) if jobs >= _WORTH_PROCESSES else 1
 
 
 class Batch:
     """Runs calls of module-level functions. Use as a context; results do not depend on the executor.
 
-    `executor` is any of the standard interface and stays open; without one, `workers` processes (as many as there are
-    processors) are started when first needed. One worker: all runs here.
+    `executor` is any of the standard interface and stays open; without one, `workers` processes are started when first
+    needed. One worker: all runs here.
     """
 
-    def __init__(self, executor: Executor | None = None, workers: int | None = None) -> None:
+    def __init__(self, executor: Executor | None = None, workers: int = 1) -> None:
         self._lent = executor
-        self._workers = usable_workers() if workers is None else max(workers, 1)
+        self._workers = max(workers, 1)
         self._processes: _Processes | None = None
         self._shared: list[Shared[Any]] = []
 

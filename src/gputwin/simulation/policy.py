@@ -69,6 +69,7 @@ class Speed:
     neighbours: bool = False
     source: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -202,7 +203,7 @@ def placement(
     return register
 
 
-def settle(policy: Ordering | Placement, given: Mapping[str, float]) -> dict[str, float]:
+def settle(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> dict[str, float]:
     """Return the policy's parameters with the given values in place of defaults.
 
     An unknown name, a value that is no number, one below the policy's bound, or an infinite one where the default is

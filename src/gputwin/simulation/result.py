@@ -32,6 +32,7 @@ from gputwin.simulation.segments import (
     with_lives,
 )
 from gputwin.simulation.use import unused, unused_over_time
+from gputwin.simulation.waits import job_times
 
 RUN_FILE = "run.json"
 SCENARIO_FILE = "scenario.yaml"
@@ -126,7 +127,7 @@ def result_of(
 
 
 def _jobs(run: Run) -> pl.DataFrame:
-    records, workload = run.world.queue.jobs, run.workload
+    records, workload, times = run.world.queue.jobs, run.workload, job_times(run)
     instances = workload.shapes["instances"][records["shape"]]
     frame = pl.DataFrame(
         {
@@ -134,8 +135,8 @@ def _jobs(run: Run) -> pl.DataFrame:
             "tenant": pl.Series(workload.tenants).gather(records["tenant"]),
             "outcome": pl.Series(OUTCOMES).gather(records["outcome"]),
             "submit_time": records["submit"],
-            "start_time": records["start"],
-            "end_time": records["end"],
+            "start_time": times.start,
+            "end_time": times.end,
             "duration_seconds": records["duration"],
             "predicted_seconds": records["predicted"],
             "instances": instances.astype(np.int32),
@@ -143,14 +144,12 @@ def _jobs(run: Run) -> pl.DataFrame:
             "shape": records["shape"],
             "was_running": workload.was_running,
         }
-    ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
-    # Nobody knows how long what ran already had waited, nor when it was asked for.
-    waits = pl.lit(pl.Series(~workload.waits_not(records["start"])))
-    frame = frame.with_columns((pl.col("start_time") - pl.col("submit_time")).alias("wait_seconds"))
+    ).with_columns(
+        pl.col("start_time", "end_time").fill_nan(None), pl.Series("wait_seconds", times.wait).fill_nan(None)
+    )
     if has_changes(run):
         frame = with_lives(frame, run)
-    frame = frame.with_columns(pl.when(waits).then("wait_seconds").alias("wait_seconds"))
-    jct = pl.when(~pl.col("was_running")).then(pl.col("end_time") - pl.col("submit_time"))
+    jct = pl.lit(pl.Series(times.completion).fill_nan(None))
     frame = frame.with_columns(
         jct.alias("jct_seconds"),
         (jct / pl.col("duration_seconds")).fill_nan(None).alias("slowdown"),

@@ -75,14 +75,16 @@ def simulate_scenario(
     cluster: Cluster | None = None,
     predictions: pl.DataFrame | None = None,
     told: Callable[[World], None] | None = None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> SimulationResult:
     """Return the run a scenario describes; what is opened already, or predicted, is given beside it.
 
-    The scenario in its manifest gives the same run again, to the byte.
+    The scenario in its manifest gives the same run again, to the byte. `note` is told of doubts about predictions.
     """
-    opened = trace_of(scenario, trace)
+    opened = trace_of(scenario.check(), trace)
     target = cluster_of_scenario(scenario, opened) if cluster is None else cluster
-    part, workload = workload_of_scenario(scenario.check(), opened, target, predictions)
+    part = part_of(scenario, opened)
+    workload = workload_of_scenario(scenario, part, target, predictions, note)
     outcome = run(
         workload,
         target,
@@ -129,21 +131,29 @@ def cluster_of_scenario(scenario: Scenario, trace: Trace) -> Cluster:
     return scenario.cluster if isinstance(scenario.cluster, Cluster) else cluster_for(trace, scenario.cluster)
 
 
+def part_of(scenario: Scenario, trace: Trace) -> Trace:
+    """Return the part of the trace that the scenario takes."""
+    if scenario.slice is None:
+        return trace
+    start, end = scenario.slice.start_time, scenario.slice.end_time
+    return trace.between(-math.inf if start is None else start, math.inf if end is None else end)
+
+
 def workload_of_scenario(
-    scenario: Scenario, trace: Trace, cluster: Cluster, predictions: pl.DataFrame | None = None
-) -> tuple[Trace, Workload]:
-    """Return the part of the trace that the scenario takes, and its jobs as the engine takes them."""
-    part = trace
-    if scenario.slice is not None:
-        start, end = scenario.slice.start_time, scenario.slice.end_time
-        part = trace.between(-math.inf if start is None else start, math.inf if end is None else end)
-    believed = believed_by(scenario.prediction, part) if predictions is None else predictions
+    scenario: Scenario,
+    part: Trace,
+    cluster: Cluster,
+    predictions: pl.DataFrame | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Workload:
+    """Return the jobs of the scenario's part of the trace as the engine takes them."""
+    believed = believed_by(scenario.prediction, part, note) if predictions is None else predictions
     workload = workload_of(part, cluster_models(cluster), share=scenario.sharing, predict=believed)
     if scenario.elasticity is not None and not _can_be_resized(workload):
         raise UserError(
             "elasticity: no job of the trace has several equal instances, so none can be resized; remove it"
         )
-    return part, with_load(workload, scenario.load_scale)
+    return with_load(workload, scenario.load_scale)
 
 
 def _can_be_resized(workload: Workload) -> bool:

@@ -15,17 +15,17 @@ from gputwin.optimization.capacity.evaluate import (
     Point,
     Setting,
     describe_points,
-    evaluator,
     setting_of,
-    usable_workers,
 )
 from gputwin.optimization.capacity.levers import Lever, pull
 from gputwin.optimization.capacity.luck import Luck, sure_size
-from gputwin.optimization.capacity.scale import Counts, mix_of
+from gputwin.optimization.capacity.scale import Counts, mix_of, with_counts
 from gputwin.optimization.capacity.search import Found, larger_sizes, safe_size
 from gputwin.optimization.capacity.target import Target, parse_target
+from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.cluster import MOST_NODES, Cluster
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.simulate import name_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.lifetimes import overlap
 
@@ -34,6 +34,8 @@ _MOST_TIMES = 16
 _REACH = 1.25
 """Larger sizes are tried up to this multiple of what is enough for the record, and of the answer."""
 _MOST_ROUNDS = 5
+_RUNS = 50
+"""Simulations that a plan takes at the least."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class Plan:
 
     cluster: Cluster
     target: Target
-    growth: float
+    scenario: Scenario
+    """What was simulated, on other numbers of nodes each time."""
     theory_nodes: int
     """What theory alone asks for: where the search began."""
     answer: Point | None
@@ -58,6 +61,18 @@ class Plan:
     """Mean GPUs asked for."""
     levers: tuple[Lever, ...]
     jobs: int
+
+    @property
+    def growth(self) -> float:
+        """Return the demand planned for, as a multiple of the trace's."""
+        return self.scenario.load_scale
+
+    @property
+    def planned(self) -> Scenario | None:
+        """Return the scenario of the planned nodes: `simulate` gives the plan's figure again."""
+        if self.answer is None:
+            return None
+        return self.scenario.with_(cluster=with_counts(self.cluster, self.answer.counts))
 
     @property
     def larger(self) -> tuple[Point, ...]:
@@ -145,6 +160,7 @@ class Plan:
             "simulated": describe_points(self.points, self.target),
             "levers": [lever.to_json() for lever in self.levers],
             "verdict": self.verdict(),
+            "scenario": (self.planned or self.scenario).to_data(),
         }
 
 
@@ -153,7 +169,7 @@ def plan(
     cluster: Cluster,
     target: Target | str,
     *,
-    scheduler: Scheduler | None = None,
+    scenario: Scenario | None = None,
     growth: float = 1.0,
     confidence: float = 0.9,
     by_model: bool = False,
@@ -165,9 +181,10 @@ def plan(
     """Return the safe number of nodes, in the cluster's mix, with which the trace's jobs meet the target.
 
     Safe: the record itself meets the target on this size and on every larger size tried, and so does as large a share
-    of records made of its days drawn with replacement as `confidence` says. `growth` multiplies demand. `by_model` takes
-    away nodes of each GPU model in turn while the target is still met. `what_if` simulates other rules and faster GPUs at
-    the answer.
+    of records made of its days drawn with replacement as `confidence` says. `scenario` has the rules, greedy
+    backfilling by default, and all else that goes on; its trace and cluster are those given. `growth` multiplies
+    demand. `by_model` takes away nodes of each GPU model in turn while the target is still met. `what_if` simulates
+    other rules and faster GPUs at the answer.
     """
     target = parse_target(target) if isinstance(target, str) else target
     if not (math.isfinite(growth) and growth > 0):
@@ -176,13 +193,21 @@ def plan(
         raise UserError(f"confidence must be at least 0.5 and below 1, as in 0.9, not {confidence:g}")
     if not cluster.gpu_count:
         raise UserError(f"cluster '{cluster.name}' has no GPUs to plan")
-    scheduler = scheduler or Scheduler(backfill="greedy")
-    setting = setting_of(trace, cluster, scheduler, target, growth=growth, seed=seed)
+    if scenario is None:
+        scenario = Scenario(trace=name_of(trace), backfill="greedy", seed=seed)
+    scenario = scenario.with_(
+        cluster=cluster,
+        load_scale=scenario.load_scale * growth,
+        trace_fingerprint=trace.meta.fingerprint or None,
+    ).check()
+    setting = setting_of(trace, cluster, scenario, target)
     smallest = len(cluster.groups)
     largest = min(max(cluster.node_count * _MOST_TIMES, smallest), MOST_NODES)
     share = offered_share(setting.workload, cluster, target)
     guess = min(max(math.ceil(share * cluster.node_count), smallest), largest)
-    with evaluator(setting, usable_workers() if workers is None else workers) as evaluate:
+    workers = workers_for(setting.workload.size * _RUNS) if workers is None else workers
+    with Batch(workers=workers) as batch:
+        evaluate = Evaluator(setting, batch)
         search = _Search(evaluate, cluster, confidence, largest, progress)
         first = [guess, cluster.node_count]
         answer, luck = None, None
@@ -209,12 +234,12 @@ def plan(
         levers: tuple[Lever, ...] = ()
         if what_if and answer is not None:
             progress("simulating what-ifs")
-            levers = pull(trace, setting, answer, growth, evaluate.pool)
+            levers = pull(trace, setting, answer, batch)
         points = tuple(evaluate.points.values())
     return Plan(
         cluster,
         target,
-        growth,
+        scenario,
         guess,
         answer,
         found.meets,

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 from types import MappingProxyType
 from typing import Any
 
-from gputwin.simulation.batch import Batch
+from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import cluster_of_scenario, simulate_scenario, trace_of
 from gputwin.studies.comparison.compare import ScenarioRun
@@ -42,15 +42,16 @@ def run_scenarios(
     Traces are replicates (seeds), and each is given to all variants. Without an executor, processes of this machine
     are used. Results do not depend on it.
     """
-    names = list(traces) or [base.trace]
+    names: list[str | tuple[str, ...]] = list(traces) or [base.trace]
     # All are checked before any is run.
     scenarios = [
         (label, k, base.with_(trace=name, **fields).check())
         for k, name in enumerate(names)
         for label, fields in variants.items()
     ]
-    with Batch(executor, workers) as batch:
-        opened = [trace_of(base.with_(trace=name)) for name in names]
+    opened = [trace_of(base.with_(trace=name)) for name in names]
+    jobs = sum(trace.tasks.height for trace in opened) * len(variants)
+    with Batch(executor, workers_for(jobs) if workers is None else workers) as batch:
         traces_shared = [batch.share(trace) for trace in opened]
         kinds = dict.fromkeys((k, scenario.cluster) for _, k, scenario in scenarios)
         clusters = {
