@@ -7,9 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.core.units import WHOLE_GPU_MILLI
-from gputwin.simulation.engine.lives import SEGMENTS, SPOTS
-from gputwin.simulation.engine.state import Flags, Floats
-from gputwin.simulation.engine.world import CHANGES
+from gputwin.simulation.engine.state.lives import SEGMENTS, SPOTS
+from gputwin.simulation.engine.state.records import Flags, Floats
 from gputwin.simulation.run import Run
 
 
@@ -31,7 +30,7 @@ def job_times(run: Run) -> JobTimes:
     """Return start, end, wait and completion time of each job of a run, s."""
     records, workload = run.world.queue.jobs, run.workload
     start, wait = records["start"], records["start"] - records["submit"]
-    if run.world.options[CHANGES]:
+    if run.world.settings["changes"][0]:
         lives = run.world.lives.records
         start = lives["first_start"]
         wait = np.where(np.isnan(start), np.nan, lives["waited"])
@@ -43,7 +42,7 @@ def job_times(run: Run) -> JobTimes:
 def gpu_seconds(run: Run, begin: float, until: float) -> float:
     """Return the GPU-seconds that jobs held between two times."""
     records = run.world.queue.jobs
-    if run.world.options[CHANGES]:
+    if run.world.settings["changes"][0]:
         log = run.world.lives.segments[: run.world.lives.counts[SEGMENTS]]
         spots = run.world.lives.spots[: run.world.lives.counts[SPOTS]]
         asked = run.workload.requests[spots["request"]]

@@ -24,8 +24,8 @@ from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.engine.series import FRAGMENTED, USED
-from gputwin.simulation.engine.state import Records
+from gputwin.simulation.engine.state.records import Records
+from gputwin.simulation.engine.state.series import FRAGMENTED, USED
 from gputwin.simulation.run import cluster_models, run
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import name_of
