@@ -38,7 +38,7 @@ def scenario_from(
     `fields` are the scenario's as the options give them; `beside` names the options that say nothing of a scenario and
     may stand beside a file.
     """
-    from gputwin.core.errors import UserError
+    from gputwin.core.errors import InputError, UserError
     from gputwin.simulation.scenario import FILE_ENDINGS, read_scenario, scenario_of
 
     files = [str(path) for path in policies or ()]
@@ -52,7 +52,10 @@ def scenario_from(
         if given:
             raise UserError(f"{trace[0]} says it all; put {', '.join(given)} into the file")
         scenario = read_scenario(Path(trace[0]))
-        return scenario.with_(policies=[*scenario.policies, *files]).check()
+        try:
+            return scenario.with_(policies=[*scenario.policies, *files]).check()
+        except InputError as error:
+            raise InputError(error.problem, file=trace[0], field=error.field, remedy=error.remedy) from None
     named = trace[0] if len(trace) == 1 else list(trace)
     known = {k: v for k, v in fields.items() if v is not None}
     return scenario_of({"trace": named, "policies": files, **known}).check()

@@ -10,6 +10,7 @@ import hashlib
 import importlib.util
 import math
 import sys
+from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,6 +54,8 @@ class Preemption:
     """A field of jobs by which those of one shape wait apart: claims must grow with the order within a queue."""
     orders: tuple[str, ...] = ()
     """The orders it goes with, since who claims more must go first; empty: it comes with its own order only."""
+    keeps_work: bool = False
+    """It makes sense only where stopped jobs keep their work: else they would undo each other's for ever."""
     parameters: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -133,7 +136,7 @@ def ordering(
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `key(jobs, j, now, knobs)` as the order `name`.
 
-    `parameters` maps names to defaults; `knobs.order` holds their values in that sequence. `at_least` bounds them below.
+    `parameters` maps names to defaults; `knobs.order` holds their values (`positions`). `at_least` bounds them below.
     """
 
     def register(key: Callable[..., float]) -> Callable[..., float]:
@@ -153,23 +156,33 @@ def preemption(
     source: str = "",
     apart: str = "",
     orders: tuple[str, ...] = (),
+    keeps_work: bool = False,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `rank(jobs, j, now, knobs)` as the preemption rule `name`."""
 
     def register(rank: Callable[..., float]) -> Callable[..., float]:
-        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders))
+        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders, keeps_work))
         return rank
 
     return register
 
 
 def speed(
-    name: str, rule: str, *, neighbours: bool = False, source: str = ""
+    name: str,
+    rule: str,
+    *,
+    neighbours: bool = False,
+    source: str = "",
+    parameters: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
 ) -> Callable[[Callable[..., tuple[float, float, float]]], Callable[..., tuple[float, float, float]]]:
-    """Return a decorator that registers `factors` as the rule of speed `name`."""
+    """Return a decorator that registers `factors` as the rule of speed `name`.
+
+    `speeds[0]` has the work a second by GPU model, `speeds[1]` the rule's parameters (`positions`).
+    """
 
     def register(factors: Callable[..., tuple[float, float, float]]) -> Callable[..., tuple[float, float, float]]:
-        SPEEDS.add(Speed(name, rule, factors, neighbours, source))
+        SPEEDS.add(Speed(name, rule, factors, neighbours, source, dict(parameters or {}), dict(at_least or {})))
         return factors
 
     return register
@@ -190,7 +203,7 @@ def placement(
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `score(machines, requests, r, n, knobs)` as the placement `name`.
 
-    `parameters` maps names to defaults; `knobs.placement` holds their values in that sequence. `at_least` bounds them below.
+    `parameters` maps names to defaults; `knobs.placement` holds their values (`positions`). `at_least` bounds them below.
     """
     if gang not in ("score", "consolidate", "topology"):
         raise ValueError(f"gang must be score, consolidate or topology, not '{gang}'")
@@ -203,11 +216,20 @@ def placement(
     return register
 
 
+def positions(parameters: Mapping[str, float]) -> Any:
+    """Return where the values of parameters stand, by name: with AT = positions(PARAMETERS), knobs.order[AT.aging].
+
+    The engine is compiled once for all policies, so their values come as an array of one type; a record with fields of
+    their names would be another type for each policy, and the engine compiled anew for it.
+    """
+    return namedtuple("Positions", list(parameters))(*range(len(parameters)))
+
+
 def settle(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> dict[str, float]:
     """Return the policy's parameters with the given values in place of defaults.
 
-    An unknown name, a value that is no number, one below the policy's bound, or an infinite one where the default is
-    finite is a user error.
+    An unknown name, a value that is no number, one below the policy's bound, an infinite one where the default is finite,
+    or a fraction where the default is a whole number (`3`, not `3.0`) is a user error.
     """
     for name, value in given.items():
         if name not in policy.parameters:
@@ -220,6 +242,11 @@ def settle(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> 
             )
         if value < least:
             raise UserError(f"'{policy.name}:{name}={value:g}': give {least:g} or more")
+        default = policy.parameters[name]
+        if isinstance(default, bool) and value not in (0, 1):
+            raise UserError(f"'{policy.name}:{name}={value:g}': give 0 or 1")
+        if isinstance(default, int) and value != int(value):
+            raise UserError(f"'{policy.name}:{name}={value:g}': give a whole number, as in {default}")
     return {**policy.parameters, **given}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from gputwin.core.errors import UserError
+from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.engine.world import World
 from gputwin.simulation.result import SimulationResult, result_of
@@ -150,9 +150,8 @@ def workload_of_scenario(
     believed = believed_by(scenario.prediction, part, note) if predictions is None else predictions
     workload = workload_of(part, cluster_models(cluster), share=scenario.sharing, predict=believed)
     if scenario.elasticity is not None and not _can_be_resized(workload):
-        raise UserError(
-            "elasticity: no job of the trace has several equal instances, so none can be resized; remove it"
-        )
+        problem = "no job of the trace has several equal instances, so none can be resized"
+        raise InputError(problem, field="elasticity", remedy="remove it")
     return with_load(workload, scenario.load_scale)
 
 
