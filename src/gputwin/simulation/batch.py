@@ -83,9 +83,14 @@ def _read(path: str, parts: tuple[tuple[int, int], ...]) -> Shared[Any]:
     return Shared(pickle.loads(stream, buffers=arrays))
 
 
+def processors() -> int:
+    """Return how many processors this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
 def workers_for(jobs: int) -> int:
     """Return how many processes pay to simulate so many jobs in all: one a processor, or this one alone for few jobs."""
-    return len(os.sched_getaffinity(0)) if jobs >= _WORTH_PROCESSES else 1
+    return processors() if jobs >= _WORTH_PROCESSES else 1
 
 
 class Batch:
