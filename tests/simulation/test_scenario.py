@@ -10,6 +10,7 @@ import yaml
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
+from gputwin.simulation.policy import ORDERINGS
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import Scenario, fields_apart, read_scenario, scenario_of, scenario_schema
 from gputwin.simulation.simulate import simulate
@@ -128,6 +129,7 @@ def test_a_run_with_policies_and_a_cluster_of_ones_own_reproduces_itself(tmp_pat
     assert again.manifest == first.manifest
     assert again.jobs.equals(first.jobs)
     assert again.placements.equals(first.placements)
+    ORDERINGS.discard("longest-of-mine")
 
 
 def test_yaml_gives_back_what_was_written(tmp_path):
