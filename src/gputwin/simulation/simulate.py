@@ -14,9 +14,10 @@ import polars as pl
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.engine.world import World
+from gputwin.simulation.power.energy import energy_of, read_grid
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.run import cluster_models, run
-from gputwin.simulation.scenario import Scenario, scenario_of
+from gputwin.simulation.scenario import PowerSpec, Scenario, scenario_of
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import Workload, with_load, workload_of
 from gputwin.traces.dataset import Trace
@@ -100,6 +101,8 @@ def simulate_scenario(
         sla_wait_seconds=scenario.sla_wait_seconds,
         use=use_of(part),
     )
+    if scenario.power is not None:
+        result = replace(result, summary={**result.summary, "power": power_of(result, scenario.power)})
     is_rule = scenario.prediction in ("oracle", "requested") and predictions is None
     digest = None if is_rule else hashlib.sha256(workload.jobs["predicted"].tobytes()).hexdigest()
     told_of = {
@@ -157,6 +160,12 @@ def workload_of_scenario(
 
 def _can_be_resized(workload: Workload) -> bool:
     return bool(((workload.shapes["groups"] == 1) & (workload.shapes["instances"] > 1)).any())
+
+
+def power_of(result: SimulationResult, power: PowerSpec) -> dict[str, Any]:
+    """Return energy and carbon of a run, new or saved, as plain data."""
+    frames = (result.segments, result.placements, result.nodes)
+    return energy_of(*frames, limits=power.limits, grid=read_grid(power.carbon)).to_json()
 
 
 def believed_by(prediction: str, trace: Trace, note: Callable[[str], None] = lambda text: None) -> str | pl.DataFrame:
