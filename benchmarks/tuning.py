@@ -20,25 +20,27 @@ WITHIN = 1.02
 
 def main() -> int:
     from gputwin.optimization.tuning.bandits import ALGORITHMS, chosen, regret, search
-    from gputwin.optimization.tuning.study import Configuration, Simulations, Study
+    from gputwin.optimization.tuning.study import PRESENT, Simulations, Study, name_of
+    from gputwin.simulation.scenario import Scenario
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trace", default="synthetic:pai2020?jobs=24000&seed=1")
     parser.add_argument("--cluster", default="homogeneous:80x8")
     parser.add_argument("--windows", type=int, default=10)
     arguments = parser.parse_args()
+    present = Scenario(trace=arguments.trace, cluster=arguments.cluster).with_(**PRESENT)
     arms = tuple(
-        Configuration(order, backfill, placement)
+        present.with_(order=order, backfill=backfill, placement=placement)
         for order in ("fifo", "sjf", "srtf", "gpu-time", "las")
         for backfill in ("strict", "greedy")
         for placement in ("first-fit", "best-fit", "fgd")
     )
-    study = Study(arguments.trace, arguments.cluster, arms, windows=arguments.windows, held_out=1)
+    study = Study(present, arms, windows=arguments.windows, held_out=1)
     simulations = Simulations(study)
     table = np.array([[simulations.loss(arm, w) for w in range(study.windows)] for arm in arms])
     means = table.mean(axis=1)
     budget = table.size // 5
-    print(f"full sweep: {table.size} simulations; best {arms[int(np.argmin(means))].name}, loss {means.min():.4f}")
+    print(f"full sweep: {table.size} simulations; best {name_of(arms[int(np.argmin(means))])}, loss {means.min():.4f}")
     print("algorithm  simulations  same as the sweep  within 2 %  mean regret")
     good = {}
     for algorithm in ALGORITHMS:

@@ -14,16 +14,18 @@ from hypothesis import strategies as st
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 from gputwin.optimization.capacity.bracket import offered_share
-from gputwin.optimization.capacity.evaluate import setting_of
+from gputwin.optimization.capacity.evaluate import evaluate, setting_of
 from gputwin.optimization.capacity.plan import Plan, plan
 from gputwin.optimization.capacity.scale import mix_of, with_counts
 from gputwin.optimization.capacity.target import parse_target
 from gputwin.queueing.erlang import servers_for_wait
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.scenario import Scenario, scenario_of
+from gputwin.simulation.simulate import simulate
 from gputwin.traces.dataset import Trace, TraceMeta
+from gputwin.traces.locate import open_trace
 
-GREEDY = Scheduler(backfill="greedy")
+GREEDY = Scenario(trace="planted", backfill="greedy")
 
 
 def trace_of(submit: np.ndarray, run: np.ndarray, gpus: np.ndarray | int = 1, models: str | None = None) -> Trace:
@@ -182,3 +184,28 @@ def test_mistakes_are_said() -> None:
         plan(queue(1.0, jobs=10), open_cluster("homogeneous:6x1"), "p95_wait=1", growth=0.0)
     with pytest.raises(UserError, match="nothing to simulate"):
         plan(trace_of(np.zeros(0), np.zeros(0)), open_cluster("homogeneous:6x1"), "p95_wait=1", workers=1)
+
+
+def test_the_plans_scenario_gives_its_figure_again_whatever_the_number_of_workers() -> None:
+    name = "synthetic:philly?jobs=600&seed=4"
+    trace, cluster = open_trace(name), open_cluster("homogeneous:30x8")
+    rules = Scenario(trace=name, order="sjf", backfill="greedy", checkpoints={"restart_seconds": 60})
+    here = plan(trace, cluster, "mean_wait=30m", scenario=rules, growth=1.5, what_if=True, workers=1)
+    there = plan(trace, cluster, "mean_wait=30m", scenario=rules, growth=1.5, what_if=True, workers=2)
+    assert here.to_json() == there.to_json()
+    assert here.answer is not None
+    described = json.loads(json.dumps(here.to_json()["scenario"]))
+    again = simulate(scenario_of(described))
+    assert again.summary["wait_seconds"]["mean"] == here.answer.value
+    assert again.manifest["nodes"] == here.answer.nodes
+    assert again.scenario.load_scale == 1.5
+
+
+def test_a_plan_counts_all_waits_of_jobs_that_are_stopped() -> None:
+    name = "synthetic:philly?jobs=300&seed=4"
+    scenario = Scenario(trace=name, order="srtf", backfill="greedy", faults={"mtbf_seconds": 3e5})
+    setting = setting_of(open_trace(name), open_cluster("homogeneous:4x8"), scenario, parse_target("mean_wait=600"))
+    found, told = evaluate(setting, (4,)), simulate(scenario.with_(cluster="homogeneous:4x8")).summary
+    assert told["stops"]["preempted"] > 0
+    assert found.value == pytest.approx(told["wait_seconds"]["mean"], rel=1e-12)
+    assert found.utilisation == pytest.approx(told["allocation"]["gpu"], rel=1e-9)

@@ -18,12 +18,12 @@ from gputwin.optimization.capacity.scale import mix_of
 from gputwin.optimization.capacity.target import parse_target
 from gputwin.queueing.erlang import servers_for_wait
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace, TraceMeta
 from tests.optimization.test_capacity import queue, trace_of
 
-GREEDY = Scheduler(backfill="greedy")
+GREEDY = Scenario(trace="planted", backfill="greedy")
 DAY = 86_400.0
 
 
@@ -53,7 +53,7 @@ def wide_gangs(seed: int, jobs: int = 2_000) -> Trace:
 @pytest.mark.parametrize("target", ["p95_wait=600", "mean_wait=60"])
 def test_every_size_from_the_answer_on_meets_the_target(seed: int, target: str) -> None:
     trace, cluster = gangs(seed), open_cluster("homogeneous:20x8")
-    result = plan(trace, cluster, target, scheduler=GREEDY, workers=1)
+    result = plan(trace, cluster, target, scenario=GREEDY, workers=1)
     assert result.answer is not None
     assert result.record is not None
     setting = setting_of(trace, cluster, GREEDY, parse_target(target))
@@ -67,7 +67,7 @@ def test_every_size_from_the_answer_on_meets_the_target(seed: int, target: str) 
 
 def test_on_nodes_of_several_kinds_every_size_from_the_answer_on_meets_the_target() -> None:
     trace, cluster = gangs(7), Cluster("kinds", tuple(NodeGroup(f"g{k}", 40, k) for k in (1, 2, 4, 8)))
-    result = plan(trace, cluster, "p95_wait=600", scheduler=GREEDY, workers=1)
+    result = plan(trace, cluster, "p95_wait=600", scenario=GREEDY, workers=1)
     assert result.answer is not None
     assert result.misses is not None
     setting = setting_of(trace, cluster, GREEDY, parse_target("p95_wait=600"))
@@ -80,7 +80,7 @@ def test_on_nodes_of_several_kinds_every_size_from_the_answer_on_meets_the_targe
 def test_a_size_that_meets_by_chance_below_one_that_misses_is_not_the_answer(seed: int) -> None:
     """On these workloads sizes that meet the target and sizes that miss it take turns over dozens of nodes."""
     trace, cluster = wide_gangs(seed), open_cluster("homogeneous:300x2")
-    result = plan(trace, cluster, "p95_wait=600", scheduler=GREEDY, workers=1)
+    result = plan(trace, cluster, "p95_wait=600", scenario=GREEDY, workers=1)
     assert result.answer is not None
     assert result.record is not None
     setting = setting_of(trace, cluster, GREEDY, parse_target("p95_wait=600"))

@@ -198,6 +198,34 @@ def test_who_is_left_on_a_draining_node_when_it_goes_down_is_stopped():
     assert lived(done) == [(0, 0, 3, "drained"), (0, 5, 9, "finished")]
 
 
+@pytest.mark.parametrize(
+    ("nodes", "end"),
+    [
+        ((Node(2),), 3),  # on one node at full speed
+        ((Node(1, rack="r"), Node(1, rack="r")), 6),  # on two nodes of a rack at half speed
+        ((Node(1), Node(1)), 6),  # nodes of no stated rack are in one
+        ((Node(1, rack="r"), Node(1, rack="s")), 12),  # on two racks at a quarter of it
+    ],
+)
+def test_a_gang_is_slower_the_further_it_is_spread(nodes, end):
+    # 3 s of work on two GPUs, then 1 s on one: the second job waits until the first has ended and is not slowed.
+    case = Case(nodes, (job(0, 3, ONE, 2), job(1, 1, ONE)))
+    done = play(case, "fifo", Changes(speed="spread", speed_parameters={"nodes": 0.5, "racks": 0.25}))
+    assert lived(done) == [(0, 0, end, "finished"), (1, end, end + 1, "finished")]
+    assert part(done, 0, "slow_spread") == end - 3
+    assert part(done, 0, "slow_model") == 0
+    assert part(done, 1, "slow_spread") == 0
+
+
+def test_spread_and_gpu_model_slow_together():
+    # Half the speed for the model, half for two nodes: 3 s of work take 12 s.
+    case = Case((Node(1, "A"), Node(1, "A")), (job(0, 3, ONE, 2),))
+    changes = Changes(speed="spread", speeds={"A": 0.5}, speed_parameters={"nodes": 0.5})
+    done = play(case, "fifo", changes)
+    assert lived(done) == [(0, 0, 12, "finished")]
+    assert part(done, 0, "slow_model") + part(done, 0, "slow_spread") == 9
+
+
 def test_a_job_runs_at_the_speed_of_its_slowest_gpu():
     # A gang over a node of model A (half speed) and one of model B (full speed): 3 s of work take 6 s.
     case = Case((Node(1, "A"), Node(1, "B")), (job(0, 3, ONE, 2), job(0, 3, ONE)))

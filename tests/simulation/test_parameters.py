@@ -9,24 +9,34 @@ import pytest
 
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
-from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, PREEMPTIONS, Backfill, ordering, placement
+from gputwin.simulation.policy import (
+    BACKFILLS,
+    ORDERINGS,
+    PLACEMENTS,
+    PREEMPTIONS,
+    Backfill,
+    ordering,
+    placement,
+    positions,
+)
 from gputwin.simulation.run import Scheduler, cluster_models, run
 from tests.oracles.cases import cluster_of, workload_of_jobs
 from tests.oracles.reference import Node
 from tests.simulation.by_hand import gpus, job
 
 SIX = {"a": 0.0, "b": 0.0, "c": 0.0, "d": 0.0, "e": 0.0, "f": 0.0}
+AT = positions(SIX)
 
 
 @pytest.fixture(scope="module")
 def policies() -> Iterator[None]:
     @ordering("longest-by-six", "longest first where the sixth parameter says so", parameters=SIX)
     def key(jobs, j, now, knobs):  # type: ignore[no-untyped-def]
-        return -jobs[j].predicted if knobs.order[5] > 0 else jobs[j].submit
+        return -jobs[j].predicted if knobs.order[AT.f] > 0 else jobs[j].submit
 
     @placement("node-of-six", "the node whose number is the sixth parameter", parameters=SIX)
     def score(machines, requests, r, n, knobs):  # type: ignore[no-untyped-def]
-        return 1.0 if n == int(knobs.placement[5]) else 0.0
+        return 1.0 if n == int(knobs.placement[AT.f]) else 0.0
 
     yield
     ORDERINGS.discard("longest-by-six")
@@ -63,6 +73,7 @@ def test_the_sixth_parameter_of_an_order_and_of_a_placement_reach_them(policies:
         ("priority", {"max_wait": math.nan}, "finite"),
         ("priority", {"max_wait": -1.0}, "0 or more"),
         ("fifo", {"aging": 1.0}, "no parameter"),
+        ("las", {"queues": 2.5}, "a whole number, as in 3"),
     ],
 )
 def test_senseless_values_are_refused(order: str, parameters: dict[str, float], why: str) -> None:

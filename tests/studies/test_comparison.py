@@ -11,20 +11,23 @@ from scipy.stats import t
 
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
+from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import simulate
-from gputwin.studies.comparison import Scenario, ScenarioRun, compare, label_runs, run_scenarios
+from gputwin.studies.comparison import ScenarioRun, compare, label_runs, run_scenarios
 from gputwin.studies.comparison.verdict import recommendation
 from gputwin.traces.locate import open_trace
 
 NAMES = [f"synthetic:philly?jobs=400&seed={seed}" for seed in range(3)]
 CLUSTER = "homogeneous:4x8"
-SCENARIOS = (Scenario("FIFO"), Scenario("SJF", order="sjf"), Scenario("greedy", backfill="greedy"))
+BASE = Scenario(trace=NAMES[0], cluster=CLUSTER)
+VARIANTS = {"FIFO": {}, "SJF": {"order": "sjf"}, "greedy": {"backfill": "greedy"}}
 
 
 @pytest.fixture(scope="module")
 def compared():
     with ThreadPoolExecutor(1) as executor:
-        return compare(run_scenarios(NAMES, CLUSTER, SCENARIOS, executor=executor))
+        return compare(run_scenarios(BASE, VARIANTS, traces=NAMES, executor=executor))
 
 
 def test_every_scenario_is_run_on_every_replicate(compared):
@@ -89,16 +92,16 @@ def test_runs_that_differ_only_in_predictions_are_two_scenarios():
     tasks = trace.tasks.select("job_id", "role", pl.col("duration_seconds").fill_null(1.0).alias("predicted_seconds"))
     worse = tasks.with_columns(pl.col("predicted_seconds").reverse())
     runs = [
-        simulate(trace, CLUSTER, order="sjf", predict=predict, predict_name=name)
-        for predict, name in (("oracle", ""), (tasks, "models/a"), (worse, "models/b"))
+        simulate(trace, CLUSTER, order="sjf", predict=predict, prediction=name)
+        for predict, name in (("oracle", "oracle"), (tasks, "models/a"), (worse, "models/b"))
     ]
     assert [run.label for run in label_runs(runs)] == ["oracle", "models/a", "models/b"]
     assert compare(label_runs(runs)).labels == ("oracle", "models/a", "models/b")
     # The same name for other predictions, as after training again.
-    again = simulate(trace, CLUSTER, order="sjf", predict=worse, predict_name="models/a")
+    again = simulate(trace, CLUSTER, order="sjf", predict=worse, prediction="models/a")
     labels = [run.label for run in label_runs([runs[1], again])]
     assert len(set(labels)) == 2
-    assert all(label.startswith("models/a ") for label in labels)
+    assert all(label.startswith("predictions ") for label in labels)
 
 
 def test_the_same_run_twice_is_refused(compared):
@@ -126,3 +129,53 @@ def test_a_run_of_another_trace_is_refused(tmp_path, capsys):
 def test_runs_that_cannot_be_paired_are_refused(compared):
     with pytest.raises(UserError, match="'SJF' on replicate 1 is missing"):
         compare([run for run in compared.runs if (run.label, run.replicate) != ("SJF", "1")])
+
+
+@pytest.mark.parametrize("field", ["order", "placement", "faults", "checkpoints", "load_scale", "slice", "cluster"])
+def test_two_runs_that_differ_in_any_field_are_told_apart_by_it(field):
+    changed = {
+        "order": "sjf",
+        "placement": "best-fit",
+        "faults": {"mtbf_seconds": 3e5},
+        "checkpoints": {"restart_seconds": 5},
+        "load_scale": 1.25,
+        "slice": {"end_time": 1e6},
+        "cluster": {"groups": [{"count": 4, "gpus": 8, "cpu_milli": 96_000}]},
+    }
+    runs = [simulate(BASE), simulate(BASE.with_(**{field: changed[field]}))]
+    labels = [run.label for run in label_runs(runs)]
+    assert len(set(labels)) == 2
+    assert compare(label_runs(runs)).labels == tuple(labels)
+    # The words name the field, or are its value where that speaks for itself.
+    assert field in labels[1] or str(changed[field]) in labels[1]
+
+
+def test_runs_on_other_nodes_of_one_name_are_told_apart(tmp_path):
+    spec = tmp_path / "site.yaml"
+    runs = []
+    for count in (4, 5):
+        spec.write_text(f"groups: [{{count: {count}, gpus: 8}}]")
+        runs.append(simulate(BASE.with_(cluster=str(spec))))
+    assert [run.label for run in label_runs(runs)] == ["nodes 4 with 32 GPUs", "nodes 5 with 40 GPUs"]
+
+
+def test_a_run_of_a_comparison_has_the_scenario_that_reproduces_it(compared, tmp_path):
+    for run in compared.runs[3:6]:
+        folder = run.result.save(tmp_path / run.label)
+        assert (
+            main(["simulate", str(folder / "scenario.yaml"), "-o", str(tmp_path / "again"), "--quiet", "--json"]) == 0
+        )
+        again = SimulationResult.open(tmp_path / "again")
+        assert again.manifest == run.result.manifest
+        for name in ("jobs", "segments", "placements", "series"):
+            assert (tmp_path / "again" / f"{name}.parquet").read_bytes() == (folder / f"{name}.parquet").read_bytes()
+
+
+def test_results_do_not_depend_on_the_executor(compared):
+    for options in ({"workers": 1}, {"workers": 2}):
+        for one, other in zip(run_scenarios(BASE, VARIANTS, traces=NAMES, **options), compared.runs, strict=True):
+            assert (one.label, one.replicate) == (other.label, other.replicate)
+            assert one.result.jobs.equals(other.result.jobs)
+            assert one.result.series.equals(other.result.series)
+            assert one.result.placements.equals(other.result.placements)
+            assert (one.result.summary, one.result.manifest) == (other.result.summary, other.result.manifest)

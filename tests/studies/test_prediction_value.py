@@ -12,6 +12,7 @@ import pytest
 from gputwin.core.errors import UserError
 from gputwin.profiling.jobs import History
 from gputwin.simulation.load import check_load
+from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import simulate
 from gputwin.studies.prediction_value.crowd import crowd_of
 from gputwin.studies.prediction_value.study import (
@@ -43,7 +44,13 @@ def crowd() -> Trace:
 
 def test_the_truth_keeps_the_whole_gain_and_its_reverse_none(crowd: Trace) -> None:
     actual = History.of(crowd).outcomes.duration
-    found = prediction_value(crowd, CLUSTER, {"truth": actual, "reverse": 1e9 / actual}, noise=False, backfill="greedy")
+    found = prediction_value(
+        crowd,
+        CLUSTER,
+        {"truth": actual, "reverse": 1e9 / actual},
+        noise=False,
+        scenario=Scenario(trace="crowd", backfill="greedy"),
+    )
     assert found.of(ORACLE).mean_wait_seconds < found.of(FIFO).mean_wait_seconds
     assert found.of("truth").gain_kept == pytest.approx(1.0)
     assert found.of("reverse").gain_kept < 0.2  # type: ignore[operator]

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from gputwin.analysis.analyze import Analysis
-from gputwin.traces.atomic import atomic_directory
+from gputwin.core.atomic import atomic_directory
 
 MARKER = "analysis.json"
 

@@ -35,6 +35,7 @@ def run(
     from gputwin.report.sections.comparison import differences, next_steps, side_by_side
     from gputwin.simulation.cluster import open_cluster
     from gputwin.simulation.load import check_load
+    from gputwin.simulation.scenario import Scenario
     from gputwin.studies.comparison import compare, run_scenarios
     from gputwin.studies.comparison.verdict import recommendation
     from gputwin.traces.describe import describe
@@ -55,7 +56,9 @@ def run(
         step("comparing load with capacity")
         check = check_load(trace, cluster)
         names = [f"{SYNTHETIC}pai2020?jobs={jobs}&seed={seed + k}" for k in range(REPLICATES)]
-        compared = compare(run_scenarios(names, cluster, progress=step), seed=seed)
+        compared = compare(
+            run_scenarios(Scenario(trace=names[0], cluster=CLUSTER), traces=names, progress=step), seed=seed
+        )
         step("writing the report")
         report = write_report(
             output / "report.html",

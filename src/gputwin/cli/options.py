@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 if TYPE_CHECKING:
-    from gputwin.simulation.run import Scheduler
+    from gputwin.simulation.scenario import Scenario
 
 TraceArgument = Annotated[
     list[str], typer.Argument(metavar="TRACE", help="Trace directory, synthetic:NAME, or raw files.")
@@ -26,13 +26,41 @@ Policies = Annotated[
 ]
 
 
-def scheduler(order: str, backfill: str, placement: str, policies: Sequence[Path] | None) -> Scheduler:
-    """Return the rules the options name, after loading the user's own."""
-    from gputwin.simulation.policy import load_policies, parse_policy
-    from gputwin.simulation.run import Scheduler
+def scenario_from(
+    context: typer.Context,
+    trace: Sequence[str],
+    policies: Sequence[Path] | None,
+    fields: Mapping[str, Any],
+    beside: Sequence[str] = (),
+) -> Scenario:
+    """Return the scenario that the options describe, or the one in the YAML file that stands instead of a trace.
 
-    for path in policies or ():
-        load_policies(path)
-    order_name, order_parameters = parse_policy(order)
-    placement_name, placement_parameters = parse_policy(placement)
-    return Scheduler(order_name, backfill, placement_name, order_parameters, placement_parameters)
+    `fields` are the scenario's as the options give them; `beside` names the options that say nothing of a scenario and
+    may stand beside a file.
+    """
+    from gputwin.core.errors import InputError, UserError
+    from gputwin.simulation.scenario import FILE_ENDINGS, read_scenario, scenario_of
+
+    files = [str(path) for path in policies or ()]
+    if len(trace) == 1 and trace[0].endswith(FILE_ENDINGS):
+        ours = ("trace", "policies", "output", "json", "quiet", *beside)
+        given = [
+            option.opts[-1]
+            for option in context.command.params
+            if option.name not in ours and _is_given(context, str(option.name))
+        ]
+        if given:
+            raise UserError(f"{trace[0]} says it all; put {', '.join(given)} into the file")
+        scenario = read_scenario(Path(trace[0]))
+        try:
+            return scenario.with_(policies=[*scenario.policies, *files]).check()
+        except InputError as error:
+            raise InputError(error.problem, file=trace[0], field=error.field, remedy=error.remedy) from None
+    named = trace[0] if len(trace) == 1 else list(trace)
+    known = {k: v for k, v in fields.items() if v is not None}
+    return scenario_of({"trace": named, "policies": files, **known}).check()
+
+
+def _is_given(context: typer.Context, name: str) -> bool:
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"

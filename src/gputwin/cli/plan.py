@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, show, table, warn_of_overload
-from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
+from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
 
 EXIT_UNREACHABLE = 3
 _ROWS = 12
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def run(
+    context: typer.Context,
     trace: TraceArgument,
     target: Annotated[str, typer.Option("--target", help="What to achieve: p95_wait=600, mean_wait=5m, p99_jct=2h, …")],
     cluster: ClusterOption = None,
@@ -56,6 +57,8 @@ def run(
     the trace's days drawn with replacement. Theory gives a first guess; simulation settles it. Exit code 3: no number of
     such nodes meets the target (the verdict says why).
 
+    TRACE may be a scenario, a YAML file with rules, faults and all else that goes on; the plan has that of its nodes.
+
     Examples:
 
         gputwin plan "synthetic:pai2020?jobs=100000" --cluster pai2020 --target p95_wait=600
@@ -66,30 +69,36 @@ def run(
     from gputwin.optimization.capacity.plan import plan
     from gputwin.optimization.capacity.target import parse_target
     from gputwin.report.capacity import write_plan_report
-    from gputwin.simulation.cluster import cluster_for
+    from gputwin.simulation.simulate import cluster_of_scenario, part_of, trace_of
     from gputwin.traces.locate import open_trace
 
     wanted = parse_target(target)
     if by not in (None, "gpu_model"):
         raise UserError(f"--by {by}: capacity can be planned by gpu_model")
-    rules = scheduler(order, backfill, placement, policies)
-    said = f"order {rules.order}, backfill {rules.backfill}, placement {rules.placement}"
+    fields = {
+        "format": format,
+        "cluster": cluster,
+        "order": order,
+        "backfill": backfill,
+        "placement": placement,
+        "seed": seed,
+    }
+    beside = ("target", "growth", "confidence", "by", "what_if")
+    scenario = scenario_from(context, trace, policies, fields, beside)
+    said = f"order {scenario.order}, backfill {scenario.backfill}, placement {scenario.placement}"
     with progress(quiet or json) as step:
-        opened = open_trace(trace, format, step)
-        base = cluster_for(opened, cluster)
-        warnings = warn_of_overload(opened, base, growth)
+        opened = trace_of(scenario, open_trace(scenario.trace, scenario.format, step))
+        base = cluster_of_scenario(scenario, opened)
+        warnings = warn_of_overload(part_of(scenario, opened), base, growth * scenario.load_scale)
         result = plan(
             opened,
             base,
             wanted,
-            scheduler=rules,
+            scenario=scenario,
             growth=growth,
             confidence=confidence,
             by_model=by == "gpu_model",
             what_if=what_if,
-            seed=seed,
-            # Processes of their own would not know policies from a file.
-            workers=1 if policies else None,
             progress=step,
         )
         if output is not None:

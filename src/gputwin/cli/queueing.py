@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn_of_overload
-from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
+from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
 
 if TYPE_CHECKING:
     from gputwin.studies.validation.theory import Figures
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def run(
+    context: typer.Context,
     trace: TraceArgument,
     cluster: ClusterOption = None,
     order: Order = "fifo",
@@ -39,19 +40,27 @@ def run(
         gputwin queueing thetagpu_jobs.csv.gz --cluster homogeneous:24x8 -o theta-queueing
     """
     from gputwin.report.queueing import write_queueing_report
-    from gputwin.simulation.cluster import cluster_for
+    from gputwin.simulation.simulate import cluster_of_scenario, part_of, trace_of
     from gputwin.studies.validation.threeway import compare
     from gputwin.traces.locate import open_trace
 
-    rules = scheduler(order, backfill, placement, policies)
+    fields = {
+        "format": format,
+        "cluster": cluster,
+        "order": order,
+        "backfill": backfill,
+        "placement": placement,
+        "seed": seed,
+    }
+    scenario = scenario_from(context, trace, policies, fields)
     with progress(quiet or json) as step:
-        opened = open_trace(trace, format, step)
-        target = cluster_for(opened, cluster)
-        warnings = warn_of_overload(opened, target)
-        result = compare(opened, target, rules, seed=seed, progress=step)
+        opened = part_of(scenario, trace_of(scenario, open_trace(scenario.trace, scenario.format, step)))
+        target = cluster_of_scenario(scenario, opened)
+        warnings = warn_of_overload(opened, target, scenario.load_scale)
+        result = compare(opened, target, scenario, progress=step)
         if output is not None:
             step("writing the report")
-            write_queueing_report(output, opened, result, seed=seed)
+            write_queueing_report(output, opened, result)
     data = {**result.to_json(), "warnings": warnings, "directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(result, output))
 
@@ -64,7 +73,7 @@ def _render(result: ThreeWay, output: Path | None) -> None:
     say(headline(result))
     say(
         f"{result.subject.gpu_jobs:,} jobs in {format_duration(jobs.until - jobs.begin)} on {result.cluster} "
-        f"({result.gpus:,} GPUs): order {result.scheduler.order}, backfill {result.scheduler.backfill}"
+        f"({result.gpus:,} GPUs): order {result.scenario.order}, backfill {result.scenario.backfill}"
     )
     for sentence in (*result.verdicts, *(f"{note[:1].upper()}{note[1:]}." for note in result.notes)):
         say(f"- {sentence}")

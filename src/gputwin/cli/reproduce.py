@@ -93,8 +93,8 @@ def queueing_models(
 
         gputwin reproduce queueing-models --only gang --json
     """
+    from gputwin.core.atomic import atomic_file
     from gputwin.studies.validation.models import COLUMNS, validate_models
-    from gputwin.traces.atomic import atomic_file
 
     with progress(quiet or json) as step:
         result = validate_models(only or (), seed=seed, progress=step)

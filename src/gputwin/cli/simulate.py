@@ -22,7 +22,7 @@ from gputwin.cli.console import (
     warn,
     warn_of_overload,
 )
-from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument
+from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
 
 HAS_TABLE = True
 
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from gputwin.cli.progress import Step
     from gputwin.simulation.engine.world import World
     from gputwin.simulation.result import SimulationResult
-    from gputwin.simulation.scenario import Scenario
 
 
 def run(
@@ -97,48 +96,35 @@ def run(
 
         gputwin simulate run/scenario.yaml -o again
     """
-    from gputwin.simulation.cluster import cluster_for
-    from gputwin.simulation.policy import load_policies
-    from gputwin.simulation.run import check_rules
-    from gputwin.simulation.simulate import believed_by, simulate_scenario
+    from gputwin.simulation.simulate import cluster_of_scenario, part_of, simulate_scenario, trace_of
     from gputwin.traces.locate import open_trace
 
-    for path in policies or ():
-        load_policies(path)
-    scenario = _scenario_file(trace, context)
-    if scenario is None:
-        scenario = _scenario(
-            trace=" ".join(trace),
-            format=format,
-            cluster=cluster,
-            order=order,
-            backfill=backfill,
-            placement=placement,
-            preemption=preempt,
-            sharing=share,
-            speed=_speeds(speed),
-            elasticity=_settings("--elastic", elastic),
-            faults=None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)},
-            checkpoints=_checkpoints(checkpoint),
-            power=_power(power, power_limit, carbon),
-            prediction=predict,
-            seed=seed,
-            resolution_seconds=None if resolution is None else _seconds(resolution),
-            sla_wait_seconds=None if sla is None else _seconds(sla),
-        )
-        located: str | list[str] = trace
-    else:
-        located = scenario.trace
-    check_rules(scenario.scheduler, scenario.changes)
+    fields = {
+        "format": format,
+        "cluster": cluster,
+        "order": order,
+        "backfill": backfill,
+        "placement": placement,
+        "preemption": preempt,
+        "sharing": share,
+        "speed": _speeds(speed),
+        "elasticity": _settings("--elastic", elastic),
+        "faults": None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)},
+        "checkpoints": _checkpoints(checkpoint),
+        "power": _power(power, power_limit, carbon),
+        "prediction": predict,
+        "seed": seed,
+        "resolution_seconds": None if resolution is None else _seconds(resolution),
+        "sla_wait_seconds": None if sla is None else _seconds(sla),
+    }
+    scenario = scenario_from(context, trace, policies, fields)
     announce_compilation(quiet)
     with progress(quiet or json) as step:
-        opened = open_trace(located, scenario.format, step)
-        target = cluster_for(opened, scenario.cluster)
-        warnings = warn_of_overload(opened, target)
+        opened = trace_of(scenario, open_trace(scenario.trace, scenario.format, step))
+        target = cluster_of_scenario(scenario, opened)
+        warnings = warn_of_overload(part_of(scenario, opened), target, scenario.load_scale)
         step("simulating")
-        believed = believed_by(scenario.prediction, opened, warn)
-        predictions = None if isinstance(believed, str) else believed
-        result = simulate_scenario(scenario, opened, target, predictions, told=_told(step))
+        result = simulate_scenario(scenario, opened, target, note=warn, told=_told(step))
         if output is not None:
             step("saving the run")
             result.save(output)
@@ -155,36 +141,6 @@ def _told(step: Step) -> Callable[[World], None]:
         step("simulating", min(int(world.loop[ARRIVAL]) / max(world.queue.jobs.size, 1), 1.0))
 
     return tell
-
-
-def _scenario_file(trace: list[str], context: typer.Context) -> Scenario | None:
-    """Return the scenario in the file that stands instead of a trace; None for a trace."""
-    from gputwin.core.errors import UserError
-    from gputwin.simulation.scenario import FILE_ENDINGS, read_scenario
-
-    if len(trace) != 1 or not trace[0].endswith(FILE_ENDINGS):
-        return None
-    ours = ("trace", "output", "json", "quiet", "policies")
-    given = [
-        option.opts[-1]
-        for option in context.command.params
-        if option.name not in ours and _is_given(context, str(option.name))
-    ]
-    if given:
-        raise UserError(f"{trace[0]} says it all; put {', '.join(given)} into the file")
-    return read_scenario(Path(trace[0]))
-
-
-def _is_given(context: typer.Context, name: str) -> bool:
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
-
-
-def _scenario(**fields: object) -> Scenario:
-    """Return the scenario that the options describe."""
-    from gputwin.simulation.scenario import scenario_of
-
-    return scenario_of({k: v for k, v in fields.items() if v is not None})
 
 
 def _seconds(text: str) -> float:

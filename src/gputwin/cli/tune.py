@@ -81,7 +81,7 @@ def _render(result: Tuned, output: Path | None) -> None:
     from gputwin.report.tuning import headline
 
     say(headline(result))
-    names = [c.name for c in result.study.configurations]
+    names = result.study.names
     ranked = sorted(range(len(names)), key=lambda i: result.expected[i])[:10]
     rows = [
         [names[i], len(result.scores[i]), f"{result.expected[i]:.3f}", "yes" if i in result.front else "no"]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.forecasting.series import DemandSeries, Floats, Target
-from gputwin.traces.atomic import atomic_directory
 
 FORECAST_FILE = "forecast.json"
 DEFAULT_LEVELS = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)

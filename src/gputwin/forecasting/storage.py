@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import InputError, shorten
 from gputwin.forecasting.models._model import MODELS, Model
 from gputwin.forecasting.series import DemandSeries
-from gputwin.traces.atomic import atomic_directory
 
 MODEL_FILE = "model.json"
 _ARRAYS = "arrays.npz"

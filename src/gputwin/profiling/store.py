@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.profiling.alignment import Recording
 from gputwin.profiling.classes.classes import Classes, Classifier
@@ -35,7 +36,6 @@ from gputwin.profiling.models.medians import Medians
 from gputwin.profiling.models.online import Online
 from gputwin.profiling.models.requested import Single
 from gputwin.profiling.models.stack import Stack
-from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.schema import SCHEMA_VERSION, TASKS
 
 MODEL_FILE = "model.json"

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.optimization.capacity.plan import Plan
 from gputwin.report.html import render
 from gputwin.report.sections.capacity import capacity
 from gputwin.report.sections.method import method
 from gputwin.report.subject import name_of
-from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.dataset import Trace
 
 DATA_FILE, PAGE_FILE = "plan.json", "plan.html"

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.forecasting.frame import FORECAST_FILE
 from gputwin.forecasting.storage import write_model
 from gputwin.forecasting.study import ForecastStudy
 from gputwin.report.sections.forecast import forecast_section
 from gputwin.report.timeline import Timeline
 from gputwin.report.write import write_report
-from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.dataset import Trace
 
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import polars as pl
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.optimization.mig.fleet import FleetPlan
 from gputwin.optimization.mig.parted import parted_text
 from gputwin.report.figures import blank
 from gputwin.report.html import render
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Section, Statement, TablePart, Tone
 from gputwin.report.sections.method import method
-from gputwin.traces.atomic import atomic_directory
 
 DATA_FILE, PAGE_FILE, PARTED_FILE = "mig.json", "mig.html", "mig-parted.yaml"
 _NOTES = (

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import polars as pl
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.optimization.placement.problem import PlacementResult
 from gputwin.report.html import render
 from gputwin.report.sections.method import method
 from gputwin.report.sections.placement_plan import placement_plan
-from gputwin.traces.atomic import atomic_directory
 
 DATA_FILE, PAGE_FILE = "placement.json", "placement.html"
 

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
+from gputwin.core.atomic import atomic_file
 from gputwin.optimization.tuning.study import Tuned
 from gputwin.report.figures import blank, plain
 from gputwin.report.html import render
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.sections.method import method
-from gputwin.traces.atomic import atomic_file
 
 STORE_FILE, DATA_FILE, PAGE_FILE = "simulations.jsonl", "tuning.json", "tuning.html"
 _NOTES = (
@@ -26,7 +26,7 @@ _NOTES = (
 
 def tuning_section(result: Tuned) -> Section:
     """Return the section of a tuning study."""
-    names = [c.name for c in result.study.configurations]
+    names = result.study.names
     test = result.test
     tone = Tone.GOOD if test.verdict == "adopt" else Tone.NEUTRAL
     text = headline(result)
@@ -65,7 +65,7 @@ def tuning_section(result: Tuned) -> Section:
 
 def headline(result: Tuned) -> str:
     """Return the chosen configuration and whether it is proven better, in two sentences."""
-    test, name = result.test, result.study.configurations[result.chosen].name
+    test, name = result.test, result.study.names[result.chosen]
     change = (
         f"{abs(test.difference):.1%} {'less' if test.difference < 0 else 'more'} loss than the present configuration "
         f"(95 %: {_percent(test.low)} to {_percent(test.high)})"

@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from gputwin.analysis import Analysis
+from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import UserError
 from gputwin.core.overwriting import may_overwrite
 from gputwin.report.html import render
@@ -21,7 +22,6 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.load import LoadCheck
 from gputwin.simulation.result import SimulationResult
 from gputwin.studies.comparison import Comparison
-from gputwin.traces.atomic import atomic_file
 from gputwin.traces.dataset import Trace
 
 

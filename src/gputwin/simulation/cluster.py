@@ -246,7 +246,6 @@ def cluster_for(trace: Trace, name: str | None) -> Cluster:
 
 def _from_yaml(path: Path) -> Cluster:
     import yaml
-    from pydantic import TypeAdapter, ValidationError
 
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -254,8 +253,15 @@ def _from_yaml(path: Path) -> Cluster:
         raise InputError(error.strerror or str(error), file=path, remedy="check the path") from None
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(f"not YAML ({str(error).splitlines()[0]})", file=path, remedy="see docs/clusters.md") from None
+    return cluster_of(data, path)
+
+
+def cluster_of(data: object, path: Path | None = None) -> Cluster:
+    """Return the cluster that plain data describes; `path` is the file it came from."""
+    from pydantic import TypeAdapter, ValidationError
+
     if isinstance(data, dict):
-        data.setdefault("name", path.stem)
+        data.setdefault("name", "given" if path is None else path.stem)
         groups = data.get("groups")
         if isinstance(groups, list):
             for i, group in enumerate(groups):
@@ -279,9 +285,9 @@ def _from_yaml(path: Path) -> Cluster:
         raise InputError(str(error), file=path, remedy="see docs/clusters.md") from None
 
 
-def _reject_unknown(data: object, path: Path) -> None:
+def _reject_unknown(data: object, path: Path | None) -> None:
     """Raise on fields that no spec has: a misspelt one would otherwise be silently the default."""
-    known = {"name", "groups"}
+    known = {"name", "groups", "node_ids"}
     group_fields = set(NodeGroup.__dataclass_fields__)
     if not isinstance(data, dict):
         raise InputError("not a cluster spec", file=path, remedy="it needs 'groups'; see docs/clusters.md")

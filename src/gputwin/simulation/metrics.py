@@ -82,7 +82,7 @@ def jain_fairness(finished: pl.DataFrame) -> float | None:
     """
     by_tenant = (
         finished.filter(pl.col("jct_seconds") > 0)
-        .group_by("tenant")
+        .group_by("tenant", maintain_order=True)
         .agg((pl.col("duration_seconds").sum() / pl.col("jct_seconds").sum()).alias("x"))
     )
     x = by_tenant["x"].to_numpy()

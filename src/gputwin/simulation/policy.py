@@ -6,9 +6,11 @@ signature below when first used, so a user's policy runs at the same speed as a 
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import math
 import sys
+from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -52,6 +54,8 @@ class Preemption:
     """A field of jobs by which those of one shape wait apart: claims must grow with the order within a queue."""
     orders: tuple[str, ...] = ()
     """The orders it goes with, since who claims more must go first; empty: it comes with its own order only."""
+    keeps_work: bool = False
+    """It makes sense only where stopped jobs keep their work: else they would undo each other's for ever."""
     parameters: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -68,6 +72,7 @@ class Speed:
     neighbours: bool = False
     source: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -131,7 +136,7 @@ def ordering(
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `key(jobs, j, now, knobs)` as the order `name`.
 
-    `parameters` maps names to defaults; `knobs.order` holds their values in that sequence. `at_least` bounds them below.
+    `parameters` maps names to defaults; `knobs.order` holds their values (`positions`). `at_least` bounds them below.
     """
 
     def register(key: Callable[..., float]) -> Callable[..., float]:
@@ -151,23 +156,33 @@ def preemption(
     source: str = "",
     apart: str = "",
     orders: tuple[str, ...] = (),
+    keeps_work: bool = False,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `rank(jobs, j, now, knobs)` as the preemption rule `name`."""
 
     def register(rank: Callable[..., float]) -> Callable[..., float]:
-        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders))
+        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders, keeps_work))
         return rank
 
     return register
 
 
 def speed(
-    name: str, rule: str, *, neighbours: bool = False, source: str = ""
+    name: str,
+    rule: str,
+    *,
+    neighbours: bool = False,
+    source: str = "",
+    parameters: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
 ) -> Callable[[Callable[..., tuple[float, float, float]]], Callable[..., tuple[float, float, float]]]:
-    """Return a decorator that registers `factors` as the rule of speed `name`."""
+    """Return a decorator that registers `factors` as the rule of speed `name`.
+
+    `speeds[0]` has the work a second by GPU model, `speeds[1]` the rule's parameters (`positions`).
+    """
 
     def register(factors: Callable[..., tuple[float, float, float]]) -> Callable[..., tuple[float, float, float]]:
-        SPEEDS.add(Speed(name, rule, factors, neighbours, source))
+        SPEEDS.add(Speed(name, rule, factors, neighbours, source, dict(parameters or {}), dict(at_least or {})))
         return factors
 
     return register
@@ -188,7 +203,7 @@ def placement(
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `score(machines, requests, r, n, knobs)` as the placement `name`.
 
-    `parameters` maps names to defaults; `knobs.placement` holds their values in that sequence. `at_least` bounds them below.
+    `parameters` maps names to defaults; `knobs.placement` holds their values (`positions`). `at_least` bounds them below.
     """
     if gang not in ("score", "consolidate", "topology"):
         raise ValueError(f"gang must be score, consolidate or topology, not '{gang}'")
@@ -201,11 +216,20 @@ def placement(
     return register
 
 
-def settle(policy: Ordering | Placement, given: Mapping[str, float]) -> dict[str, float]:
+def positions(parameters: Mapping[str, float]) -> Any:
+    """Return where the values of parameters stand, by name: with AT = positions(PARAMETERS), knobs.order[AT.aging].
+
+    The engine is compiled once for all policies, so their values come as an array of one type; a record with fields of
+    their names would be another type for each policy, and the engine compiled anew for it.
+    """
+    return namedtuple("Positions", list(parameters))(*range(len(parameters)))
+
+
+def settle(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> dict[str, float]:
     """Return the policy's parameters with the given values in place of defaults.
 
-    An unknown name, a value that is no number, one below the policy's bound, or an infinite one where the default is
-    finite is a user error.
+    An unknown name, a value that is no number, one below the policy's bound, an infinite one where the default is finite,
+    or a fraction where the default is a whole number (`3`, not `3.0`) is a user error.
     """
     for name, value in given.items():
         if name not in policy.parameters:
@@ -218,6 +242,11 @@ def settle(policy: Ordering | Placement, given: Mapping[str, float]) -> dict[str
             )
         if value < least:
             raise UserError(f"'{policy.name}:{name}={value:g}': give {least:g} or more")
+        default = policy.parameters[name]
+        if isinstance(default, bool) and value not in (0, 1):
+            raise UserError(f"'{policy.name}:{name}={value:g}': give 0 or 1")
+        if isinstance(default, int) and value != int(value):
+            raise UserError(f"'{policy.name}:{name}={value:g}': give a whole number, as in {default}")
     return {**policy.parameters, **given}
 
 
@@ -237,10 +266,13 @@ def parse_policy(text: str) -> tuple[str, dict[str, float]]:
 
 
 def load_policies(path: Path) -> None:
-    """Run a user's Python file so that the policies in it register themselves."""
+    """Run a user's Python file, once, so that the policies in it register themselves."""
     if not path.is_file():
         raise UserError(f"{path}: no such file; --policies takes a Python file")
-    name = f"gputwin_policies_{path.stem}"
+    # The same file has the same name in every process, and another one once it is changed.
+    name = f"gputwin_policies_{path.stem}_{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
+    if name in sys.modules:
+        return
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UserError(f"{path}: not a Python file; --policies takes one")
@@ -250,7 +282,10 @@ def load_policies(path: Path) -> None:
     BACKFILLS.names()
     try:
         spec.loader.exec_module(module)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
-    except Exception as error:
-        raise UserError(f"{path}: {type(error).__name__}: {error}") from error
+    except BaseException as error:
+        del sys.modules[name]
+        if isinstance(error, UserError):
+            raise UserError(f"{path}: {error}") from None
+        if isinstance(error, Exception):
+            raise UserError(f"{path}: {type(error).__name__}: {error}") from error
+        raise

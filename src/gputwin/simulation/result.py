@@ -11,15 +11,16 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import yaml
 
-from gputwin.core.errors import InputError
+from gputwin.core.atomic import atomic_directory
+from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.metrics import summarise
 from gputwin.simulation.notebook import run_html
 from gputwin.simulation.run import Run
+from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.segments import (
     capacity_over_time,
     completion_parts,
@@ -30,7 +31,7 @@ from gputwin.simulation.segments import (
     with_lives,
 )
 from gputwin.simulation.use import unused, unused_over_time
-from gputwin.traces.atomic import atomic_directory
+from gputwin.simulation.waits import job_times
 
 RUN_FILE = "run.json"
 SCENARIO_FILE = "scenario.yaml"
@@ -58,6 +59,14 @@ class SimulationResult:
         """Return the run as a notebook shows it."""
         return run_html(self)
 
+    @property
+    def scenario(self) -> Scenario:
+        """Return the scenario that gives this run again."""
+        described = self.manifest.get("scenario")
+        if described is None:
+            raise UserError("the run does not say what it was made from; make it again with: gputwin simulate")
+        return scenario_of(described)
+
     def save(self, path: Path) -> Path:
         """Write the run to the directory `path`, all or nothing."""
         with atomic_directory(path, marker=RUN_FILE) as folder:
@@ -65,10 +74,8 @@ class SimulationResult:
                 getattr(self, name).write_parquet(folder / f"{name}.parquet", compression_level=1)
             text = json.dumps({"summary": self.summary, "manifest": self.manifest}, indent=1, ensure_ascii=False)
             (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
-            if described := self.manifest.get("scenario"):
-                (folder / SCENARIO_FILE).write_text(
-                    yaml.safe_dump(described, sort_keys=False, allow_unicode=True), encoding="utf-8"
-                )
+            if "scenario" in self.manifest:
+                (folder / SCENARIO_FILE).write_text(self.scenario.to_yaml(), encoding="utf-8")
         return path
 
     @classmethod
@@ -119,7 +126,7 @@ def result_of(
 
 
 def _jobs(run: Run) -> pl.DataFrame:
-    records, workload = run.world.queue.jobs, run.workload
+    records, workload, times = run.world.queue.jobs, run.workload, job_times(run)
     instances = workload.shapes["instances"][records["shape"]]
     frame = pl.DataFrame(
         {
@@ -127,8 +134,8 @@ def _jobs(run: Run) -> pl.DataFrame:
             "tenant": pl.Series(workload.tenants).gather(records["tenant"]),
             "outcome": pl.Series(OUTCOMES).gather(records["outcome"]),
             "submit_time": records["submit"],
-            "start_time": records["start"],
-            "end_time": records["end"],
+            "start_time": times.start,
+            "end_time": times.end,
             "duration_seconds": records["duration"],
             "predicted_seconds": records["predicted"],
             "instances": instances.astype(np.int32),
@@ -136,14 +143,12 @@ def _jobs(run: Run) -> pl.DataFrame:
             "shape": records["shape"],
             "was_running": workload.was_running,
         }
-    ).with_columns(pl.col("start_time", "end_time").fill_nan(None))
-    # Nobody knows how long what ran already had waited, nor when it was asked for.
-    waits = pl.lit(pl.Series(~workload.waits_not(records["start"])))
-    frame = frame.with_columns((pl.col("start_time") - pl.col("submit_time")).alias("wait_seconds"))
+    ).with_columns(
+        pl.col("start_time", "end_time").fill_nan(None), pl.Series("wait_seconds", times.wait).fill_nan(None)
+    )
     if has_changes(run):
         frame = with_lives(frame, run)
-    frame = frame.with_columns(pl.when(waits).then("wait_seconds").alias("wait_seconds"))
-    jct = pl.when(~pl.col("was_running")).then(pl.col("end_time") - pl.col("submit_time"))
+    jct = pl.lit(pl.Series(times.completion).fill_nan(None))
     frame = frame.with_columns(
         jct.alias("jct_seconds"),
         (jct / pl.col("duration_seconds")).fill_nan(None).alias("slowdown"),

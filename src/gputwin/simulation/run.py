@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
+from numba.core.errors import NumbaError
 
-from gputwin.core.errors import UserError
+from gputwin.core.errors import InputError, UserError
 from gputwin.core.rng import stream
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.attribution.causes import make_causes
@@ -62,8 +63,10 @@ from gputwin.simulation.policy import (
     SPEEDS,
     Ordering,
     Placement,
+    Speed,
     settle,
 )
+from gputwin.simulation.policy_source import checked, raise_if_not_ours
 from gputwin.simulation.roles import hardest_first
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload, with_shapes_apart, with_sizes
@@ -94,6 +97,7 @@ class Changes:
     speed: str = ""
     speeds: Mapping[str, float] = field(default_factory=dict)
     """Work a second by GPU model; 1 where it is not named."""
+    speed_parameters: Mapping[str, float] = field(default_factory=dict)
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     faults: Faults | None = None
     elasticity: Elasticity | None = None
@@ -174,26 +178,37 @@ def run(
     counters["reserved_job"] = -1
     begin, until = workload.span
     width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
+    rules = _rules(order, placement, changes)
+    settings["neighbours"] = bool(changes.speed) and SPEEDS.get(changes.speed).neighbours
+    world = _make_world(workload, machines, knobs, settings, counters, width, placement, max_wait, changes, seed)
+    try:
+        world = run_world(world, rules, told)
+    except NumbaError as error:
+        raise_if_not_ours(rules, error)
+        raise
+    return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
+
+
+def _rules(order: Ordering, placement: Placement, changes: Changes) -> Rules:
+    """Return the functions of all policies of a run; what a policy must not do is a user error."""
+    by = f"order '{order.name}'", f"placement '{placement.name}'"
     rules = Rules(
-        order=order.key,
-        promotion=order.promotion,
-        score=placement.score,
-        devices=placement.devices or fullest,
+        order=checked(by[0], order.key),
+        promotion=checked(by[0], order.promotion),
+        score=checked(by[1], placement.score),
+        devices=checked(by[1], placement.devices or fullest),
         claim=never,
         rank=never,
         crossing=never,
         speed=full_speed,
     )
     if changes.preemption:
-        rule = PREEMPTIONS.get(changes.preemption)
-        rules = rules._replace(claim=rule.claim, rank=rule.rank, crossing=rule.crossing)
+        rule, by_rule = PREEMPTIONS.get(changes.preemption), f"preemption '{changes.preemption}'"
+        claim, rank, crossing = (checked(by_rule, f) for f in (rule.claim, rule.rank, rule.crossing))
+        rules = rules._replace(claim=claim, rank=rank, crossing=crossing)
     if changes.speed:
-        pace = SPEEDS.get(changes.speed)
-        rules = rules._replace(speed=pace.factors)
-        settings["neighbours"] = pace.neighbours
-    world = _make_world(workload, machines, knobs, settings, counters, width, placement, max_wait, changes, seed)
-    world = run_world(world, rules, told)
-    return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
+        rules = rules._replace(speed=checked(f"speed '{changes.speed}'", SPEEDS.get(changes.speed).factors))
+    return rules
 
 
 def check_rules(scheduler: Scheduler, changes: Changes) -> None:
@@ -202,8 +217,10 @@ def check_rules(scheduler: Scheduler, changes: Changes) -> None:
     settle(order, scheduler.order_parameters)
     settle(placement, scheduler.placement_parameters)
     if changes.speed:
-        SPEEDS.get(changes.speed)
-    _settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
+        settle(SPEEDS.get(changes.speed), changes.speed_parameters)
+    _rules(
+        order, placement, _settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
+    )
 
 
 def _prepared(workload: Workload, changes: Changes) -> Workload:
@@ -226,6 +243,13 @@ def _settled(changes: Changes, order: Ordering, given: Mapping[str, float], back
             known = ", ".join(rule.orders) or ", ".join(n for n in ORDERINGS.names() if ORDERINGS.get(n).preemption)
             raise UserError(f"preemption '{rule.name}' does not go with order '{order.name}' as given; use: {known}")
     changes = replace(changes, preemption=changes.preemption or order.preemption)
+    loses = not changes.checkpoints.on_preemption and changes.checkpoints.interval_seconds == math.inf
+    if changes.preemption and loses and PREEMPTIONS.get(changes.preemption).keeps_work:
+        raise InputError(
+            f"preemption '{changes.preemption}' needs stopped jobs to keep their work, and nothing saves it",
+            field="checkpoints",
+            remedy="set on_preemption, or give interval_seconds",
+        )
     if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
         raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
     if changes.any() and backfill == "conservative":
@@ -239,7 +263,7 @@ def _largest_node(machines: Machines) -> Floats:
     return np.array([max(nodes["cpu"].max(), 1), max(nodes["gpu_count"].max() * WHOLE, 1)], np.float64)
 
 
-def _values(policy: Ordering | Placement, given: Mapping[str, float]) -> Floats:
+def _values(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> Floats:
     """Return the values of a policy's parameters in the sequence it declares them."""
     return np.array(list(settle(policy, given).values()), np.float64)
 
@@ -330,7 +354,10 @@ def _make_world(
     events = make_events(4096 if changing else jobs.size * (1 + tracked + (max_wait < np.inf)))
     if changing:
         events = with_faults(events, outages, faults, begin)
-    speeds = np.array([[changes.speeds.get(model, 1.0) for model in workload.models]])
+    values = _values(SPEEDS.get(changes.speed), changes.speed_parameters) if changes.speed else np.zeros(0)
+    speeds = np.ones((2, max(len(workload.models), values.size)))
+    speeds[0, : len(workload.models)] = [changes.speeds.get(model, 1.0) for model in workload.models]
+    speeds[1, : values.size] = values
     return World(
         machines=machines,
         requests=requests,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -13,11 +13,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.simulation.checkpointing import CheckpointCosts, interval
+from gputwin.simulation.cluster import Cluster, cluster_of
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
-from gputwin.simulation.policy import parse_policy
+from gputwin.simulation.policy import load_policies, parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
-from gputwin.simulation.run import Changes, Scheduler
+from gputwin.simulation.run import Changes, Scheduler, check_rules
 
+Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FILE_ENDINGS = (".yaml", ".yml")
@@ -36,8 +38,14 @@ class Choice(_Part):
     parameters: dict[str, float] = Field(default_factory=dict)
 
     def __str__(self) -> str:
-        given = ",".join(f"{k}={v:g}" for k, v in self.parameters.items())
+        given = ",".join(f"{k}={_exact(v)}" for k, v in self.parameters.items())
         return f"{self.name}:{given}" if given else self.name
+
+
+def _exact(value: float) -> str:
+    """Return the number as text that reads back as the same number."""
+    short = f"{value:g}"
+    return short if float(short) == value else repr(value)
 
 
 def _as_choice(value: Any) -> Any:
@@ -53,10 +61,29 @@ def _as_choice(value: Any) -> Any:
 Policy = Annotated[Choice, BeforeValidator(_as_choice), PlainSerializer(str, return_type=str)]
 
 
-class SpeedSpec(_Part):
-    """How fast jobs run: work a second by GPU model, 1 where a model is not named."""
+def _as_cluster(value: Any) -> Any:
+    """Return a cluster written out in place; a name stays a name."""
+    if not isinstance(value, Mapping):
+        return value
+    try:
+        return cluster_of(dict(value))
+    except InputError as error:
+        raise ValueError(f"{error.field}: {error.problem}" if error.field else error.problem) from None
+    except UserError as error:
+        raise ValueError(str(error)) from None
 
-    policy: str = "gpu-model"
+
+class SliceSpec(_Part):
+    """The tasks that arrive in [start_time, end_time), s of the trace's clock."""
+
+    start_time: Finite | None = None
+    end_time: Finite | None = None
+
+
+class SpeedSpec(_Part):
+    """How fast jobs run: a rule, and work a second by GPU model, 1 where a model is not named."""
+
+    policy: Policy = Choice(name="gpu-model")
     by_model: dict[str, Positive] = Field(default_factory=dict)
 
 
@@ -77,9 +104,9 @@ class MaintenanceSpec(_Part):
     """A window in which a node, by its row in the cluster, is not there; times in s of the trace's clock."""
 
     node: Annotated[int, Field(ge=0)]
-    drain_time: float | None = None
-    down_time: float
-    up_time: float | None = None
+    drain_time: Finite | None = None
+    down_time: Finite
+    up_time: Finite | None = None
 
 
 class FaultSpec(_Part):
@@ -114,9 +141,18 @@ class PowerSpec(_Part):
 class Scenario(_Part):
     """One run: what ran, on what, under which rules, and what may go wrong meanwhile."""
 
-    trace: str
+    trace: str | tuple[str, ...]
+    """A trace as on the command line; raw files as a list."""
     format: str | None = None
-    cluster: str | None = None
+    trace_fingerprint: str | None = None
+    """Where it is given, a trace with another fingerprint is refused."""
+    slice: SliceSpec | None = None
+    load_scale: Positive = 1.0
+    """Demand as a multiple of the trace's: the same jobs arrive so many times as fast."""
+    cluster: Annotated[str | Cluster | None, BeforeValidator(_as_cluster)] = None
+    """A name, a file, or the node groups themselves; the trace's own nodes where nothing is given."""
+    policies: tuple[str, ...] = ()
+    """Python files with policies of one's own."""
     order: Policy = Choice(name="fifo")
     backfill: str = "strict"
     placement: Policy = Choice(name="first-fit")
@@ -151,16 +187,32 @@ class Scenario(_Part):
             speeds[model] = speeds.get(model, 1.0) * speed
         return Changes(
             preemption=self.preemption,
-            speed=("gpu-model" if speeds else "") if self.speed is None else self.speed.policy,
+            speed=("gpu-model" if speeds else "") if self.speed is None else self.speed.policy.name,
             speeds=speeds,
+            speed_parameters={} if self.speed is None else self.speed.policy.parameters,
             checkpoints=Checkpoints(**saved),
             faults=None if self.faults is None else _faults(self.faults),
             elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
         )
 
+    def with_(self, **fields: Any) -> Scenario:
+        """Return the scenario with these fields instead of its own, checked like any other."""
+        return scenario_of({**dict(self), **fields})
+
+    def check(self) -> Scenario:
+        """Return the scenario; a policy, a parameter or a combination of rules that does not exist is a user error."""
+        for file in self.policies:
+            load_policies(Path(file))
+        check_rules(self.scheduler, self.changes)
+        return self
+
+    def to_data(self) -> dict[str, Any]:
+        """Return the scenario as plain data; fields at their defaults are left out."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
     def to_yaml(self) -> str:
         """Return the scenario as a YAML document; fields at their defaults are left out."""
-        return yaml.safe_dump(self.model_dump(mode="json", exclude_defaults=True), sort_keys=False, allow_unicode=True)
+        return yaml.safe_dump(self.to_data(), sort_keys=False, allow_unicode=True)
 
 
 def _or_infinity(value: float | None) -> float:
@@ -193,13 +245,17 @@ def _faults(spec: FaultSpec) -> Faults:
     )
 
 
+_UNION_PARTS = ("Choice", "Cluster", "str", "tuple[str, ...]")
+"""Pydantic names the tried kind of a value in an error's path; people do not."""
+
+
 def scenario_of(data: Mapping[str, Any], file: Path | None = None) -> Scenario:
     """Return the scenario that plain data describes; the first thing that is wrong is a user error with its path."""
     try:
         return Scenario.model_validate(data)
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in ("Choice",))
+        where = ".".join(str(part) for part in first["loc"] if part not in _UNION_PARTS)
         said = _said(first["type"], first.get("ctx", {}), first["msg"])
         top = first["type"] == "extra_forbidden" and len(first["loc"]) == 1
         known = f"; known: {', '.join(Scenario.model_fields)}" if top else ""
@@ -235,3 +291,24 @@ def read_scenario(path: Path) -> Scenario:
 def scenario_schema() -> str:
     """Return the JSON schema of a scenario, for editors and forms."""
     return json.dumps(Scenario.model_json_schema(), indent=1)
+
+
+def fields_apart(scenarios: Sequence[Scenario], leave_out: Sequence[str] = ()) -> list[dict[str, str]]:
+    """Return for each scenario its values of the fields in which any two of them differ, by the path of the field.
+
+    A value that is not given is "none". Fields in `leave_out` do not count.
+    """
+    found = [_leaves(s.model_dump(mode="json", exclude=set(leave_out))) for s in scenarios]
+    paths = dict.fromkeys(path for leaves in found for path in leaves)
+    differing = [path for path in paths if len({leaves.get(path, "none") for leaves in found}) > 1]
+    return [{path: leaves.get(path, "none") for path in differing} for leaves in found]
+
+
+def _leaves(value: Any, path: str = "") -> dict[str, str]:
+    """Return the plain values in nested data by their dotted path; what is None or empty is not there."""
+    if isinstance(value, Mapping | list | tuple):
+        pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
+        return {k: v for key, part in pairs for k, v in _leaves(part, f"{path}.{key}" if path else str(key)).items()}
+    if value is None or value == "":
+        return {}
+    return {path: _exact(value) if isinstance(value, float) else str(value)}

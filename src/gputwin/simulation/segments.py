@@ -82,23 +82,18 @@ def placements_of(run: Run) -> pl.DataFrame:
 
 
 def with_lives(jobs: pl.DataFrame, run: Run) -> pl.DataFrame:
-    """Return the jobs with first start, waits in all, stops and the parts of their completion time.
+    """Return the jobs with their stops and the parts of their completion time.
 
     duration + waits + slowdowns + lost + overhead = completion time of every finished job, but for rounding.
     """
     lives = run.world.lives.records
-    started = ~np.isnan(lives["first_start"])
     columns: dict[str, Any] = {
-        "start_time": lives["first_start"],
-        "wait_seconds": np.where(started, lives["waited"], np.nan),
         "stops": lives["stops"],
         "lost_seconds": lives["lost"],
         "overhead_seconds": lives["overheads"],
         **{f"slow_{name}_seconds": lives[field] for name, field in _FIELDS.items()},
     }
-    return jobs.with_columns(pl.Series(name, value) for name, value in columns.items()).with_columns(
-        pl.col("start_time", "wait_seconds").fill_nan(None)
-    )
+    return jobs.with_columns(pl.Series(name, value) for name, value in columns.items())
 
 
 def completion_parts(jobs: pl.DataFrame) -> dict[str, float]:

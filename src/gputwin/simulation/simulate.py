@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.engine.world import World
 from gputwin.simulation.power.energy import energy_of, read_grid
 from gputwin.simulation.result import SimulationResult, result_of
-from gputwin.simulation.run import Changes, Scheduler, cluster_models, run
-from gputwin.simulation.scenario import PowerSpec, Scenario
+from gputwin.simulation.run import cluster_models, run
+from gputwin.simulation.scenario import PowerSpec, Scenario, scenario_of
 from gputwin.simulation.use import use_of
-from gputwin.simulation.workload import workload_of
+from gputwin.simulation.workload import Workload, with_load, workload_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import open_trace
 
@@ -33,33 +35,39 @@ def simulate(
     predict: str | pl.DataFrame = "oracle",
     seed: int = 0,
     bin_seconds: float | None = None,
-    order_parameters: Mapping[str, float] | None = None,
-    placement_parameters: Mapping[str, float] | None = None,
     sla_wait_seconds: float | None = None,
-    predict_name: str = "given",
-    changes: Changes | None = None,
     told: Callable[[World], None] | None = None,
+    **others: Any,
 ) -> SimulationResult:
     """Return what would have happened to the trace's jobs on this cluster under these rules.
 
     A scenario says all of it by itself. Without a cluster the trace's own nodes are used. `predict` is what the
-    scheduler believes of durations: 'oracle', 'requested', or a frame of predictions (`workload_of`), which the manifest
-    calls by `predict_name`. `changes` says what may change while jobs run; `told` is called from time to time.
+    scheduler believes of durations: 'oracle', 'requested', a saved model, a file of predictions, or a frame of them
+    (`workload_of`), which the scenario calls by `prediction`. `others` are further fields of a `Scenario`, as in
+    faults={"mtbf_seconds": 86400}; `told` is called from time to time.
     """
     if isinstance(trace, Scenario):
         return simulate_scenario(trace, told=told)
-    opened = open_trace(trace) if isinstance(trace, str) else trace
-    target = cluster if isinstance(cluster, Cluster) else cluster_for(opened, cluster)
-    workload = workload_of(opened, cluster_models(target), share=share, predict=predict)
-    scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {})
-    outcome = run(workload, target, scheduler, seed=seed, bin_seconds=bin_seconds, changes=changes, told=told)
-    result = result_of(
-        outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
+    given = isinstance(predict, pl.DataFrame)
+    fields = {"prediction": "given" if given else predict, **others}
+    scenario = scenario_of(
+        {
+            "trace": trace if isinstance(trace, str) else name_of(trace),
+            "cluster": cluster,
+            "order": order,
+            "backfill": backfill,
+            "placement": placement,
+            "sharing": share,
+            "seed": seed,
+            "resolution_seconds": bin_seconds,
+            "sla_wait_seconds": sla_wait_seconds,
+            **fields,
+        }
     )
-    is_rule = isinstance(predict, str)
-    digest = None if is_rule else hashlib.sha256(workload.jobs["predicted"].tobytes()).hexdigest()
-    believed = {"predict": predict if is_rule else predict_name, "predictions_sha256": digest}
-    return replace(result, manifest={**result.manifest, "share": share, **believed})
+    opened = None if isinstance(trace, str) else trace
+    return simulate_scenario(
+        scenario, opened, predictions=predict if isinstance(predict, pl.DataFrame) else None, told=told
+    )
 
 
 def simulate_scenario(
@@ -68,31 +76,90 @@ def simulate_scenario(
     cluster: Cluster | None = None,
     predictions: pl.DataFrame | None = None,
     told: Callable[[World], None] | None = None,
+    note: Callable[[str], None] = lambda text: None,
 ) -> SimulationResult:
-    """Return the run a scenario describes; what is opened already, or predicted, is given beside it."""
-    opened = open_trace(scenario.trace, scenario.format) if trace is None else trace
-    rules = scenario.scheduler
-    result = simulate(
-        opened,
-        cluster_for(opened, scenario.cluster) if cluster is None else cluster,
-        order=rules.order,
-        backfill=rules.backfill,
-        placement=rules.placement,
-        share=scenario.sharing,
-        predict=believed_by(scenario.prediction, opened) if predictions is None else predictions,
+    """Return the run a scenario describes; what is opened already, or predicted, is given beside it.
+
+    The scenario in its manifest gives the same run again, to the byte. `note` is told of doubts about predictions.
+    """
+    opened = trace_of(scenario.check(), trace)
+    target = cluster_of_scenario(scenario, opened) if cluster is None else cluster
+    part = part_of(scenario, opened)
+    workload = workload_of_scenario(scenario, part, target, predictions, note)
+    outcome = run(
+        workload,
+        target,
+        scenario.scheduler,
         seed=scenario.seed,
         bin_seconds=scenario.resolution_seconds,
-        order_parameters=rules.order_parameters,
-        placement_parameters=rules.placement_parameters,
-        sla_wait_seconds=scenario.sla_wait_seconds,
-        predict_name=scenario.prediction,
         changes=scenario.changes,
         told=told,
     )
+    result = result_of(
+        outcome,
+        fingerprint=opened.meta.fingerprint,
+        sla_wait_seconds=scenario.sla_wait_seconds,
+        use=use_of(part),
+    )
     if scenario.power is not None:
         result = replace(result, summary={**result.summary, "power": power_of(result, scenario.power)})
-    described: dict[str, Any] = scenario.model_dump(mode="json", exclude_defaults=True)
-    return replace(result, manifest={**result.manifest, "scenario": described})
+    is_rule = scenario.prediction in ("oracle", "requested") and predictions is None
+    digest = None if is_rule else hashlib.sha256(workload.jobs["predicted"].tobytes()).hexdigest()
+    told_of = {
+        "predictions_sha256": digest,
+        "scenario": scenario.with_(trace_fingerprint=opened.meta.fingerprint or None).to_data(),
+    }
+    return replace(result, manifest={**result.manifest, **told_of})
+
+
+def name_of(trace: Trace) -> str:
+    """Return what a scenario calls a trace that is in memory: how it was made, where it was generated."""
+    return trace.meta.source or "a trace in memory"
+
+
+def trace_of(scenario: Scenario, trace: Trace | None = None) -> Trace:
+    """Return the scenario's trace, whole; one with another fingerprint than the scenario's is a user error."""
+    opened = open_trace(scenario.trace, scenario.format) if trace is None else trace
+    said, found = scenario.trace_fingerprint, opened.meta.fingerprint
+    if said and said != found:
+        raise UserError(
+            f"{scenario.trace} has the fingerprint {found[:12]}, but the scenario's trace_fingerprint is {said[:12]}: the "
+            "trace has changed; remove the field to run the scenario on it all the same"
+        )
+    return opened
+
+
+def cluster_of_scenario(scenario: Scenario, trace: Trace) -> Cluster:
+    """Return the scenario's cluster; the trace's own nodes where it has none."""
+    return scenario.cluster if isinstance(scenario.cluster, Cluster) else cluster_for(trace, scenario.cluster)
+
+
+def part_of(scenario: Scenario, trace: Trace) -> Trace:
+    """Return the part of the trace that the scenario takes."""
+    if scenario.slice is None:
+        return trace
+    start, end = scenario.slice.start_time, scenario.slice.end_time
+    return trace.between(-math.inf if start is None else start, math.inf if end is None else end)
+
+
+def workload_of_scenario(
+    scenario: Scenario,
+    part: Trace,
+    cluster: Cluster,
+    predictions: pl.DataFrame | None = None,
+    note: Callable[[str], None] = lambda text: None,
+) -> Workload:
+    """Return the jobs of the scenario's part of the trace as the engine takes them."""
+    believed = believed_by(scenario.prediction, part, note) if predictions is None else predictions
+    workload = workload_of(part, cluster_models(cluster), share=scenario.sharing, predict=believed)
+    if scenario.elasticity is not None and not _can_be_resized(workload):
+        problem = "no job of the trace has several equal instances, so none can be resized"
+        raise InputError(problem, field="elasticity", remedy="remove it")
+    return with_load(workload, scenario.load_scale)
+
+
+def _can_be_resized(workload: Workload) -> bool:
+    return bool(((workload.shapes["groups"] == 1) & (workload.shapes["instances"] > 1)).any())
 
 
 def power_of(result: SimulationResult, power: PowerSpec) -> dict[str, Any]:

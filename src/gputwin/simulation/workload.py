@@ -173,6 +173,17 @@ def with_sizes(workload: Workload, least_share: float) -> Workload:
     return replace(workload, shapes=np.array(shapes, SHAPE), groups=np.array(groups, GROUP))
 
 
+def with_load(workload: Workload, scale: float) -> Workload:
+    """Return the same jobs arriving `scale` times as fast, and the window of averages drawn together with them."""
+    if scale == 1.0:
+        return workload
+    jobs = workload.jobs.copy()
+    first = jobs["submit"][0]
+    jobs["submit"] = first + (jobs["submit"] - first) / scale
+    begin, until = (float(first + (time - first) / scale) for time in workload.span)
+    return replace(workload, jobs=jobs, window=(begin, until))
+
+
 def read_predictions(path: Path) -> pl.DataFrame:
     """Return the predictions in a file of `gputwin predict`."""
     try:

@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, NoReturn, cast
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import InputError, shorten
-from gputwin.traces.atomic import atomic_directory
 
 MOST_MEMBERS = 10_000
 ALWAYS_ALLOWED_BYTES = 1 << 30

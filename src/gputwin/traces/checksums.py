@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import InputError
-from gputwin.traces.atomic import atomic_file
 from gputwin.traces.catalog import CATALOG
 from gputwin.traces.sources import sha256
 

@@ -14,8 +14,8 @@ from zoneinfo import ZoneInfo
 import polars as pl
 from polars.io.plugins import register_io_source
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import InputError, shorten
-from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.measures import ARRIVAL
 from gputwin.traces.quality import Finding
 from gputwin.traces.reader import Clock

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import polars as pl
 
+from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import UserError
-from gputwin.traces.atomic import atomic_file
 
 
 class _Format(NamedTuple):

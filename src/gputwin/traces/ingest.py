@@ -9,8 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import InputError
-from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.dataset import (
     META_FILE,
     InputFile,

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from gputwin.core.atomic import is_utf8
 from gputwin.core.errors import InputError
 from gputwin.traces.archive import is_archive, most_bytes, unpack
-from gputwin.traces.atomic import is_utf8
 
 HEAD_BYTES = 1 << 16
 LONGEST_LINE_BYTES = 1 << 20

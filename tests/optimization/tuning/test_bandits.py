@@ -13,6 +13,7 @@ from gputwin.optimization.tuning.ab import interval, paired_test
 from gputwin.optimization.tuning.bandits import ALGORITHMS, Exp3, History, chosen, pareto, regret, search
 from gputwin.optimization.tuning.study import Study, tune
 from gputwin.optimization.tuning.study_file import read_study
+from gputwin.simulation.scenario import Scenario
 
 ARMS, WINDOWS = 30, 10
 
@@ -165,4 +166,4 @@ def test_a_broken_study_is_one_line(tmp_path: Path, text: str, said: str) -> Non
 
 def test_a_study_needs_enough_tasks(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="too few for 16 windows"):
-        tune(Study("synthetic:pai2020?jobs=20", "homogeneous:4x8", ()))
+        tune(Study(Scenario(trace="synthetic:pai2020?jobs=20", cluster="homogeneous:4x8"), ()))

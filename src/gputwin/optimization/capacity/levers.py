@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import Executor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from gputwin.optimization.capacity.evaluate import Point, Setting, evaluate, setting_of, spread
+from gputwin.core.errors import UserError
+from gputwin.optimization.capacity.evaluate import Point, Setting, evaluate, setting_of
+from gputwin.simulation.batch import Batch
 from gputwin.traces.dataset import Trace
 
 FASTER = 1.25
@@ -30,35 +31,39 @@ class Lever:
         return {"name": self.name, "what": self.what, "value_seconds": value, "change": self.change}
 
 
-def pull(trace: Trace, setting: Setting, at: Point, growth: float, pool: Executor | None) -> tuple[Lever, ...]:
-    """Return each lever's figure on the plan's nodes, everything else as planned."""
-    rules, seed = setting.scheduler, setting.seed
-    changed: list[tuple[str, str, Setting]] = [
-        ("predictive ordering", "shortest job first, durations known", _with(setting, order="sjf")),
-        ("strict order", "nobody overtakes", _with(setting, backfill="strict")),
-        ("backfill", "EASY: who delays nobody may overtake", _with(setting, backfill="easy")),
-        ("consolidation", "gangs on as few nodes as possible", _with(setting, placement="consolidate")),
-        (
-            "no GPU sharing",
-            "shares rounded up to whole GPUs",
-            setting_of(trace, setting.cluster, rules, setting.target, share="exclusive", growth=growth, seed=seed),
-        ),
+def pull(trace: Trace, setting: Setting, at: Point, batch: Batch) -> tuple[Lever, ...]:
+    """Return each lever's figure on the plan's nodes, everything else as planned.
+
+    What is as planned already, and what does not go with the plan's other rules, is left out.
+    """
+    changed = []
+    models = {g.gpu_model or "" for g in setting.cluster.groups if g.gpus}
+    levers: list[tuple[str, str, dict[str, Any]]] = [
+        ("predictive ordering", "shortest job first, durations known", {"order": "sjf"}),
+        ("strict order", "nobody overtakes", {"backfill": "strict"}),
+        ("backfill", "EASY: who delays nobody may overtake", {"backfill": "easy"}),
+        ("consolidation", "gangs on as few nodes as possible", {"placement": "consolidate"}),
+        ("no GPU sharing", "shares rounded up to whole GPUs", {"sharing": "exclusive"}),
         (
             "faster GPUs",
-            f"jobs run {FASTER:g} times as fast",
-            setting_of(trace, setting.cluster, rules, setting.target, speed=FASTER, growth=growth, seed=seed),
+            f"jobs with GPUs run {FASTER:g} times as fast",
+            {"speed": {"by_model": dict.fromkeys(models, FASTER)}},
         ),
     ]
-    changed = [c for c in changed if c[2].scheduler != rules or c[0] in ("no GPU sharing", "faster GPUs")]
-    points = spread(pool, evaluate, [(s, at.counts) for _, _, s in changed])
+    for name, what, fields in levers:
+        scenario = setting.scenario.with_(**fields)
+        if scenario == setting.scenario:
+            continue
+        try:
+            scenario.check()
+        except UserError:
+            continue
+        changed.append((name, what, batch.share(setting_of(trace, setting.cluster, scenario, setting.target))))
+    points = batch.map(evaluate, [(s, at.counts) for _, _, s in changed])
     return tuple(
         Lever(name, what, point.value, _change(at.value, point.value))
         for (name, what, _), point in zip(changed, points, strict=True)
     )
-
-
-def _with(setting: Setting, **rules: str) -> Setting:
-    return replace(setting, scheduler=replace(setting.scheduler, **rules))  # type: ignore[arg-type]
 
 
 def _change(before: float, after: float) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from gputwin.core.errors import UserError
@@ -15,25 +15,26 @@ from gputwin.optimization.capacity.evaluate import (
     Point,
     Setting,
     describe_points,
-    evaluator,
     setting_of,
-    usable_workers,
 )
 from gputwin.optimization.capacity.levers import Lever, pull
-from gputwin.optimization.capacity.luck import Luck, sure_size
-from gputwin.optimization.capacity.scale import Counts, mix_of
-from gputwin.optimization.capacity.search import Found, larger_sizes, safe_size
+from gputwin.optimization.capacity.luck import Luck
+from gputwin.optimization.capacity.scale import mix_of, with_counts
+from gputwin.optimization.capacity.search import safe_size
+from gputwin.optimization.capacity.steps import REACH, Search
 from gputwin.optimization.capacity.target import Target, parse_target
+from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.cluster import MOST_NODES, Cluster
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.simulate import name_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.lifetimes import overlap
 
 _MOST_TIMES = 16
 """A target that sixteen times the cluster misses is taken as impossible."""
-_REACH = 1.25
-"""Larger sizes are tried up to this multiple of what is enough for the record, and of the answer."""
 _MOST_ROUNDS = 5
+_RUNS = 50
+"""Simulations that a plan takes at the least."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,8 @@ class Plan:
 
     cluster: Cluster
     target: Target
-    growth: float
+    scenario: Scenario
+    """What was simulated, on other numbers of nodes each time."""
     theory_nodes: int
     """What theory alone asks for: where the search began."""
     answer: Point | None
@@ -58,6 +60,18 @@ class Plan:
     """Mean GPUs asked for."""
     levers: tuple[Lever, ...]
     jobs: int
+
+    @property
+    def growth(self) -> float:
+        """Return the demand planned for, as a multiple of the trace's."""
+        return self.scenario.load_scale
+
+    @property
+    def planned(self) -> Scenario | None:
+        """Return the scenario of the planned nodes: `simulate` gives the plan's figure again."""
+        if self.answer is None:
+            return None
+        return self.scenario.with_(cluster=with_counts(self.cluster, self.answer.counts))
 
     @property
     def larger(self) -> tuple[Point, ...]:
@@ -145,6 +159,7 @@ class Plan:
             "simulated": describe_points(self.points, self.target),
             "levers": [lever.to_json() for lever in self.levers],
             "verdict": self.verdict(),
+            "scenario": (self.planned or self.scenario).to_data(),
         }
 
 
@@ -153,7 +168,7 @@ def plan(
     cluster: Cluster,
     target: Target | str,
     *,
-    scheduler: Scheduler | None = None,
+    scenario: Scenario | None = None,
     growth: float = 1.0,
     confidence: float = 0.9,
     by_model: bool = False,
@@ -165,9 +180,10 @@ def plan(
     """Return the safe number of nodes, in the cluster's mix, with which the trace's jobs meet the target.
 
     Safe: the record itself meets the target on this size and on every larger size tried, and so does as large a share
-    of records made of its days drawn with replacement as `confidence` says. `growth` multiplies demand. `by_model` takes
-    away nodes of each GPU model in turn while the target is still met. `what_if` simulates other rules and faster GPUs at
-    the answer.
+    of records made of its days drawn with replacement as `confidence` says. `scenario` has the rules, greedy
+    backfilling by default, and all else that goes on; its trace and cluster are those given. `growth` multiplies
+    demand. `by_model` takes away nodes of each GPU model in turn while the target is still met. `what_if` simulates
+    other rules and faster GPUs at the answer.
     """
     target = parse_target(target) if isinstance(target, str) else target
     if not (math.isfinite(growth) and growth > 0):
@@ -176,14 +192,22 @@ def plan(
         raise UserError(f"confidence must be at least 0.5 and below 1, as in 0.9, not {confidence:g}")
     if not cluster.gpu_count:
         raise UserError(f"cluster '{cluster.name}' has no GPUs to plan")
-    scheduler = scheduler or Scheduler(backfill="greedy")
-    setting = setting_of(trace, cluster, scheduler, target, growth=growth, seed=seed)
+    if scenario is None:
+        scenario = Scenario(trace=name_of(trace), backfill="greedy", seed=seed)
+    scenario = scenario.with_(
+        cluster=cluster,
+        load_scale=scenario.load_scale * growth,
+        trace_fingerprint=trace.meta.fingerprint or None,
+    ).check()
+    setting = setting_of(trace, cluster, scenario, target)
     smallest = len(cluster.groups)
     largest = min(max(cluster.node_count * _MOST_TIMES, smallest), MOST_NODES)
     share = offered_share(setting.workload, cluster, target)
     guess = min(max(math.ceil(share * cluster.node_count), smallest), largest)
-    with evaluator(setting, usable_workers() if workers is None else workers) as evaluate:
-        search = _Search(evaluate, cluster, confidence, largest, progress)
+    workers = workers_for(setting.workload.size * _RUNS) if workers is None else workers
+    with Batch(workers=workers) as batch:
+        evaluate = Evaluator(setting, batch)
+        search = Search(evaluate, cluster, confidence, largest, progress)
         first = [guess, cluster.node_count]
         answer, luck = None, None
         for _ in range(_MOST_ROUNDS):
@@ -193,7 +217,7 @@ def plan(
                 first,
                 smallest,
                 largest,
-                reach=_REACH,
+                reach=REACH,
                 progress=progress,
             )
             if found.meets is None:
@@ -209,12 +233,12 @@ def plan(
         levers: tuple[Lever, ...] = ()
         if what_if and answer is not None:
             progress("simulating what-ifs")
-            levers = pull(trace, setting, answer, growth, evaluate.pool)
+            levers = pull(trace, setting, answer, batch)
         points = tuple(evaluate.points.values())
     return Plan(
         cluster,
         target,
-        growth,
+        scenario,
         guess,
         answer,
         found.meets,
@@ -232,66 +256,3 @@ def _load(setting: Setting) -> float:
     jobs, (begin, until) = setting.workload.jobs, setting.workload.span
     held = overlap(jobs["submit"], jobs["submit"] + jobs["duration"], begin, until)
     return float((held * jobs["gpu_milli"]).sum()) / WHOLE_GPU_MILLI / (until - begin) if until > begin else 0.0
-
-
-@dataclass(frozen=True)
-class _Search:
-    """What the steps of a plan share."""
-
-    evaluate: Evaluator
-    cluster: Cluster
-    confidence: float
-    largest: int
-    progress: Callable[[str], None]
-
-    def sure(self, mix: Cluster, found: Found, safe: int) -> tuple[Point | None, Luck, list[int]]:
-        """Return the point that meets the target with the confidence asked for, the record's luck, and the sizes from
-        there on that the record itself misses the target on. `safe` is the record's size in the cluster's own mix.
-        """
-        evaluate = self.evaluate
-        assert found.meets is not None
-        curve = {p.nodes: p.value for p in evaluate.points.values() if p.counts == mix_of(self.cluster, sum(p.counts))}
-        sure, luck = sure_size(
-            evaluate,
-            lambda nodes: mix_of(mix, nodes),
-            found.meets.nodes,
-            {nodes / safe: value for nodes, value in curve.items()},
-            self.confidence,
-            self.largest,
-            self.progress,
-        )
-        if sure is None:
-            return None, luck, []
-        top = min(math.ceil(sure * _REACH), self.largest)
-        sizes = [sure, *larger_sizes(sure, top, evaluate.setting.workload.size)]
-        self.progress(f"simulating larger sizes, up to {top:,} nodes")
-        points = evaluate([mix_of(mix, nodes) for nodes in sizes])
-        return points[0], luck, [p.nodes for p in points if not evaluate.setting.target.met(p.value)]
-
-    def by_model(self, found: Found) -> tuple[Cluster, Found]:
-        """Return the mix and the plan after nodes of each GPU model, the largest share first, were taken away."""
-        assert found.meets is not None
-        counts, misses = found.meets.counts, found.misses
-        groups = self.cluster.groups
-        models = list(dict.fromkeys(g.gpu_model for g in groups))
-        models.sort(key=lambda m: -sum(n * g.gpus for g, n in zip(groups, counts, strict=True) if g.gpu_model == m))
-        for model in models:
-            own = [i for i, g in enumerate(groups) if g.gpu_model == model]
-            have = sum(counts[i] for i in own)
-            part = replace(self.cluster, groups=tuple(replace(groups[i], count=counts[i]) for i in own), node_ids=None)
-
-            def with_part(nodes: int, own: list[int] = own, part: Cluster = part, base: Counts = counts) -> Counts:
-                changed = list(base)
-                for i, n in zip(own, mix_of(part, nodes), strict=True):
-                    changed[i] = n
-                return tuple(changed)
-
-            self.progress(f"fewer {model or 'CPU'} nodes")
-            first = [max(int(have * 0.8), len(own)), have]
-            smaller = safe_size(self.evaluate, with_part, first, len(own), have, reach=_REACH)
-            if smaller.meets is not None:
-                counts, misses = smaller.meets.counts, smaller.misses or misses
-        mix = replace(
-            self.cluster, groups=tuple(replace(g, count=n) for g, n in zip(groups, counts, strict=True)), node_ids=None
-        )
-        return mix, Found(self.evaluate([counts])[0], misses)

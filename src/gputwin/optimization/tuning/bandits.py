@@ -154,6 +154,8 @@ CHOOSERS: dict[str, Chooser] = {
     "random": random_search,
 }
 ALGORITHMS = (*CHOOSERS, "exp3")
+TRY_ALL_FIRST = ("ucb", "thompson", "halving")
+"""Those that pull every arm once, on its first window, before any arm twice."""
 
 
 def search(

@@ -8,7 +8,7 @@ interrupted goes on where it was.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,12 +20,12 @@ from numpy.typing import NDArray
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 from gputwin.optimization.tuning.ab import AbTest, paired_test
-from gputwin.optimization.tuning.bandits import History, chosen, pareto, regret, search
-from gputwin.simulation.cluster import Cluster, cluster_for
-from gputwin.simulation.policy import parse_policy
-from gputwin.simulation.simulate import simulate
+from gputwin.optimization.tuning.bandits import TRY_ALL_FIRST, History, chosen, pareto, regret, search
+from gputwin.simulation.batch import Batch, workers_for
+from gputwin.simulation.cluster import Cluster
+from gputwin.simulation.scenario import Scenario, fields_apart
+from gputwin.simulation.simulate import cluster_of_scenario, part_of, simulate_scenario, trace_of
 from gputwin.traces.dataset import Trace
-from gputwin.traces.locate import open_trace
 from gputwin.traces.measures import ARRIVAL
 
 METRICS = ("mean_wait", "p95_wait", "mean_jct", "p95_jct", "unfairness", "idle_gpus")
@@ -33,33 +33,36 @@ _ONE_SECOND = 1.0
 """Added to waits before they are compared, so that a wait of nothing can be a ratio's base."""
 
 
-@dataclass(frozen=True)
-class Configuration:
-    """One arm: rules by name, with parameters as on the command line (`priority:aging=0.1`)."""
+PRESENT = {"order": "fifo", "backfill": "greedy", "placement": "best-fit"}
+"""What a configuration says where the study does not."""
+_FIRST_PAIRS = 4
+"""Held-out windows that every A/B test looks at."""
 
-    order: str = "fifo"
-    backfill: str = "greedy"
-    placement: str = "best-fit"
 
-    @property
-    def name(self) -> str:
-        """Return the rules in one line."""
-        return f"{self.order} / {self.backfill} / {self.placement}"
+def name_of(configuration: Scenario) -> str:
+    """Return the rules in one line, and what else of the scenario is not as usual."""
+    rules = f"{configuration.order} / {configuration.backfill} / {configuration.placement}"
+    usual = Scenario(trace=configuration.trace, cluster=configuration.cluster, seed=configuration.seed)
+    others = fields_apart([configuration, usual], ("format", *PRESENT))[0]
+    return ", ".join([rules, *(f"{field} {value}" for field, value in others.items())])
 
 
 @dataclass(frozen=True)
 class Study:
-    """What to tune, on what, and how many simulations may be spent."""
+    """What to tune, on what, and how many simulations may be spent: configurations are variants of one scenario."""
 
-    trace: str
-    cluster: str | None
-    configurations: tuple[Configuration, ...]
-    present: Configuration = field(default_factory=Configuration)
+    present: Scenario
+    configurations: tuple[Scenario, ...]
     objectives: Mapping[str, float] = field(default_factory=lambda: {"mean_wait": 1.0})
     windows: int = 10
     held_out: int = 6
     budget: int | None = None
     algorithm: str = "ucb"
+
+    @property
+    def names(self) -> list[str]:
+        """Return what the configurations are called."""
+        return [name_of(c) for c in self.configurations]
 
     @property
     def pulls(self) -> int:
@@ -72,8 +75,8 @@ class Simulations:
 
     def __init__(self, study: Study, *, store: Path | None = None, seed: int = 0) -> None:
         self.study, self.seed, self.store = study, seed, store
-        self.trace = open_trace(study.trace)
-        self.cluster = cluster_for(self.trace, study.cluster)
+        self.trace = part_of(study.present, trace_of(study.present))
+        self.cluster = cluster_of_scenario(study.present, self.trace)
         self.parts = windows_of(self.trace, study.windows + study.held_out)
         self.known: dict[tuple[str, int], dict[str, float]] = {}
         self.fresh = 0
@@ -91,20 +94,29 @@ class Simulations:
             if row.get("study") == self.key:
                 self.known[row["configuration"], row["window"]] = row["metrics"]
 
-    def metrics(self, configuration: Configuration, window: int) -> dict[str, float]:
+    def simulate(self, batch: Batch, wanted: Sequence[tuple[Scenario, int]]) -> None:
+        """Run these configurations on these windows, together, but for those known already."""
+        pairs = {(name_of(c), w): (c, w) for c, w in wanted if (name_of(c), w) not in self.known}
+        calls = [(batch.share(self.parts[w]), self.cluster, c.with_(seed=self.seed)) for c, w in pairs.values()]
+        for key, found in zip(pairs, batch.map(measure, calls), strict=True):
+            self._keep(key, found)
+
+    def metrics(self, configuration: Scenario, window: int) -> dict[str, float]:
         """Return the metrics (losses) of a configuration on a window."""
-        key = (configuration.name, window)
+        key = (name_of(configuration), window)
         if key not in self.known:
-            found = measure(self.parts[window], self.cluster, configuration, self.seed)
-            self.fresh += 1
-            self.known[key] = found
-            if self.store is not None:
-                row = {"study": self.key, "configuration": key[0], "window": window, "metrics": found}
-                with self.store.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(row) + "\n")
+            self._keep(key, measure(self.parts[window], self.cluster, configuration.with_(seed=self.seed)))
         return self.known[key]
 
-    def loss(self, configuration: Configuration, window: int) -> float:
+    def _keep(self, key: tuple[str, int], found: dict[str, float]) -> None:
+        self.fresh += 1
+        self.known[key] = found
+        if self.store is not None:
+            row = {"study": self.key, "configuration": key[0], "window": key[1], "metrics": found}
+            with self.store.open("a", encoding="utf-8") as file:
+                file.write(json.dumps(row) + "\n")
+
+    def loss(self, configuration: Scenario, window: int) -> float:
         """Return the weighted loss relative to the present configuration on the same window: 1 is as good."""
         own, base = self.metrics(configuration, window), self.metrics(self.study.present, window)
         weights = self.study.objectives
@@ -130,20 +142,11 @@ def windows_of(trace: Trace, count: int) -> tuple[Trace, ...]:
     return tuple(parts)
 
 
-def measure(window: Trace, cluster: Cluster, configuration: Configuration, seed: int) -> dict[str, float]:
+def measure(window: Trace, cluster: Cluster, configuration: Scenario) -> dict[str, float]:
     """Return the losses of one simulation: waits and completion times (s), unfairness, idle GPUs (share)."""
-    order, order_parameters = parse_policy(configuration.order)
-    placement, placement_parameters = parse_policy(configuration.placement)
-    result = simulate(
-        window,
-        cluster,
-        order=order,
-        backfill=configuration.backfill,
-        placement=placement,
-        order_parameters=order_parameters,
-        placement_parameters=placement_parameters,
-        seed=seed,
-    )
+    # The window is a part of the scenario's trace, so neither its fingerprint nor its slice is to be looked at again.
+    whole = configuration.with_(slice=None, trace_fingerprint=None)
+    result = simulate_scenario(whole, window, cluster)
     summary = result.summary
     fairness = summary.get("jain_fairness")
     return {
@@ -174,7 +177,7 @@ class Tuned:
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as plain data."""
-        names = [c.name for c in self.study.configurations]
+        names = self.study.names
         return {
             "algorithm": self.study.algorithm,
             "configurations": len(names),
@@ -182,7 +185,7 @@ class Tuned:
             "full_sweep_simulations": self.full_sweep,
             "chosen": names[self.chosen],
             "expected_loss": self.expected[self.chosen],
-            "present": self.study.present.name,
+            "present": name_of(self.study.present),
             "pareto_front": [names[i] for i in self.front],
             "regret": self.regret[-1] if self.regret else 0.0,
             "ab_test": {
@@ -204,12 +207,22 @@ def tune(
     *,
     store: Path | None = None,
     seed: int = 0,
+    workers: int | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Tuned:
     """Return the configuration to adopt, found within the study's budget and tested on held-out windows."""
     simulations = Simulations(study, store=store, seed=seed)
+    jobs = simulations.trace.tasks.height * len(study.configurations) // len(simulations.parts)
+    with Batch(workers=workers_for(jobs) if workers is None else workers) as batch:
+        return _tuned(simulations, batch, progress)
+
+
+def _tuned(simulations: Simulations, batch: Batch, progress: Callable[[int, int], None]) -> Tuned:
+    study, seed = simulations.study, simulations.seed
     arms = study.configurations
     order = stream(seed, "windows").permutation(study.windows)
+    if study.algorithm in TRY_ALL_FIRST and study.pulls >= len(arms):
+        simulations.simulate(batch, [(arm, int(order[0])) for arm in (study.present, *arms)])
     history, pulled = search(
         lambda arm, k: simulations.loss(arms[arm], int(order[k])),
         len(arms),
@@ -223,6 +236,9 @@ def tune(
     mean, _ = history.posterior()
     spent = len({k for k in simulations.known if k[1] < study.windows})
     first = study.windows
+
+    held_out = range(first, first + min(_FIRST_PAIRS, study.held_out))
+    simulations.simulate(batch, [(arm, k) for k in held_out for arm in (study.present, arms[best])])
 
     def pair(k: int) -> tuple[float, float]:
         return simulations.loss(study.present, first + k), simulations.loss(arms[best], first + k)

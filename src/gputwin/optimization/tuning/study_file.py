@@ -7,10 +7,14 @@ from pathlib import Path
 
 from gputwin.core.errors import InputError
 from gputwin.optimization.tuning.bandits import ALGORITHMS
-from gputwin.optimization.tuning.study import METRICS, Configuration, Study
+from gputwin.optimization.tuning.study import METRICS, PRESENT, Study
+from gputwin.simulation.scenario import Scenario, scenario_of
 
 _FIELDS = {"trace", "cluster", "windows", "held_out", "present", "configurations", "objectives", "budget", "algorithm"}
-_RULES = ("order", "backfill", "placement")
+_TUNABLE = tuple(
+    f for f in Scenario.model_fields if f not in ("trace", "format", "trace_fingerprint", "slice", "cluster", "seed")
+)
+"""A configuration may say anything of a scenario but what jobs run on what."""
 
 
 def read_study(path: Path) -> Study:
@@ -31,18 +35,22 @@ def read_study(path: Path) -> Study:
         if key not in _FIELDS:
             raise InputError("unknown field", file=path, field=str(key), remedy=f"known: {', '.join(sorted(_FIELDS))}")
     grid = data.get("configurations") or {}
-    if not isinstance(grid, dict) or not grid or any(k not in _RULES for k in grid):
-        remedy = f"give lists of {', '.join(_RULES)}"
+    if not isinstance(grid, dict) or not grid or any(k not in _TUNABLE for k in grid):
+        remedy = f"give lists of {', '.join(_TUNABLE)}"
         raise InputError("no configurations", file=path, field="configurations", remedy=remedy)
-    lists = {k: [str(x) for x in (v if isinstance(v, list) else [v])] for k, v in grid.items()}
-    arms = tuple(Configuration(**dict(zip(lists, values, strict=True))) for values in product(*lists.values()))
+    present = data.get("present") or {}
+    if not isinstance(present, dict) or any(k not in _TUNABLE for k in present):
+        raise InputError("unknown rule", file=path, field="present", remedy=f"known: {', '.join(_TUNABLE)}")
+    usual = scenario_of({"trace": data["trace"], "cluster": data.get("cluster"), **PRESENT}, path)
+    lists = {k: v if isinstance(v, list) else [v] for k, v in grid.items()}
+    arms = tuple(
+        scenario_of({**dict(usual), **dict(zip(lists, values, strict=True))}, path)
+        for values in product(*lists.values())
+    )
     objectives = data.get("objectives") or {"mean_wait": 1.0}
     if not isinstance(objectives, dict) or any(k not in METRICS for k in objectives):
         remedy = f"known: {', '.join(METRICS)}"
         raise InputError("unknown objective", file=path, field="objectives", remedy=remedy)
-    present = data.get("present") or {}
-    if not isinstance(present, dict) or any(k not in _RULES for k in present):
-        raise InputError("unknown rule", file=path, field="present", remedy=f"known: {', '.join(_RULES)}")
     numbers = {k: data[k] for k in ("windows", "held_out", "budget") if data.get(k) is not None}
     for key, value in numbers.items():
         if not isinstance(value, int) or value < 1:
@@ -52,10 +60,8 @@ def read_study(path: Path) -> Study:
         remedy = f"known: {', '.join(ALGORITHMS)}"
         raise InputError(f"unknown algorithm '{algorithm}'", file=path, field="algorithm", remedy=remedy)
     return Study(
-        data["trace"],
-        data.get("cluster"),
+        scenario_of({**dict(usual), **present}, path),
         arms,
-        Configuration(**{k: str(v) for k, v in present.items()}),
         {k: float(v) for k, v in objectives.items()},
         algorithm=algorithm,
         **numbers,

@@ -6,8 +6,10 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import inlined
 from gputwin.simulation.engine.state.records import Knobs, Records
-from gputwin.simulation.policy import ordering
+from gputwin.simulation.policy import ordering, positions
 
+PARAMETERS = {"first": 3600.0, "factor": 10.0, "queues": 3, "promote": 0.0}
+AT = positions(PARAMETERS)
 QUEUE = 1e11
 """s between the keys of two queues: more than any trace lasts."""
 
@@ -15,8 +17,8 @@ QUEUE = 1e11
 @inlined
 def queue_of_service(jobs: Records, j: int, knobs: Knobs) -> int:
     """Return the queue of job j: how many limits its GPU-seconds of service have reached."""
-    limit, factor = knobs.order[0], knobs.order[1]
-    queues = knobs.order[2]
+    limit, factor = knobs.order[AT.first], knobs.order[AT.factor]
+    queues = knobs.order[AT.queues]
     service = jobs[j].attained * gpus(jobs, j)
     number = 0
     # A limit that is reached exactly is reached, whatever rounding says.
@@ -34,7 +36,7 @@ def gpus(jobs: Records, j: int) -> float:
 
 def promotion(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return how long job j may wait before its service is forgotten, s."""
-    patience = knobs.order[3]
+    patience = knobs.order[AT.promote]
     return patience * jobs[j].attained if patience > 0 else np.inf
 
 
@@ -43,8 +45,8 @@ def promotion(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     "queues by GPU-seconds of service so far, limits `first`, `first` × `factor`, …; in order of submission within one; "
     "who has waited `promote` times as long as it has run goes back to the first (0: never)",
     source="Gu et al., Tiresias: A GPU Cluster Manager for Distributed Deep Learning, NSDI'19, section 3.3",
-    parameters={"first": 3600.0, "factor": 10.0, "queues": 3.0, "promote": 0.0},
-    at_least={"first": 0.0, "factor": 1.0, "queues": 1.0, "promote": 0.0},
+    parameters=PARAMETERS,
+    at_least={"first": 0.0, "factor": 1.0, "queues": 1, "promote": 0.0},
     preemption="attained-service",
     promotion=promotion,
 )

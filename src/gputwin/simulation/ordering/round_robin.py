@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from gputwin.simulation.engine.state.records import Knobs, Records
-from gputwin.simulation.policy import ordering
+from gputwin.simulation.policy import ordering, positions
+
+PARAMETERS = {"quantum": 60.0}
+AT = positions(PARAMETERS)
 
 
 @ordering(
     "round-robin",
     "who began to wait first; a job that has run for `quantum` seconds yields to whoever waits",
     source="Xiao et al., Gandiva: Introspective Cluster Scheduling for Deep Learning, OSDI'18, section 3.1",
-    parameters={"quantum": 60.0},
+    parameters=PARAMETERS,
     at_least={"quantum": 1e-3},
     preemption="time-slice",
 )

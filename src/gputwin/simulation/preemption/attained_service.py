@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputwin.simulation.engine.state.records import Knobs, Records
-from gputwin.simulation.ordering.las import QUEUE, gpus, queue_of_service
+from gputwin.simulation.ordering.las import AT, QUEUE, gpus, queue_of_service
 from gputwin.simulation.policy import preemption
 
 
@@ -17,9 +17,9 @@ def claim(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
 def crossing(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return when the running job j reaches the next queue's limit, s."""
     number = queue_of_service(jobs, j, knobs)
-    if number + 1 >= knobs.order[2]:
+    if number + 1 >= knobs.order[AT.queues]:
         return np.inf
-    limit = knobs.order[0] * knobs.order[1] ** number
+    limit = knobs.order[AT.first] * knobs.order[AT.factor] ** number
     return now + limit / gpus(jobs, j) - jobs[j].attained
 
 
@@ -29,6 +29,7 @@ def crossing(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     source="Gu et al., Tiresias, NSDI'19, section 3.3",
     claim=claim,
     crossing=crossing,
+    keeps_work=True,
 )
 def rank(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return the submit time within its queue, s."""

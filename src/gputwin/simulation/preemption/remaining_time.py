@@ -16,6 +16,7 @@ def claim(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     "a job may take the place of those that are believed to end later than it would, the latest first",
     source="Schrage, 1968",
     claim=claim,
+    keeps_work=True,
 )
 def rank(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return when the running job j is believed to end, s."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputwin.simulation.engine.state.records import Knobs, Records
+from gputwin.simulation.ordering.round_robin import AT
 from gputwin.simulation.policy import preemption
 
 OVER = 1e11
@@ -18,7 +19,7 @@ def claim(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
 
 def crossing(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return when the slice of job j is over, s."""
-    end = jobs[j].start + knobs.order[0]
+    end = jobs[j].start + knobs.order[AT.quantum]
     return end if end > now else np.inf
 
 
@@ -28,8 +29,9 @@ def crossing(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     source="Xiao et al., Gandiva, OSDI'18, section 3.1",
     claim=claim,
     crossing=crossing,
+    keeps_work=True,
 )
 def rank(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     """Return how long ago the running job j started, s, far more once its slice is over."""
-    over = now >= jobs[j].start + knobs.order[0]
+    over = now >= jobs[j].start + knobs.order[AT.quantum]
     return OVER - jobs[j].start if over else -jobs[j].start

@@ -2,8 +2,24 @@
 
 from __future__ import annotations
 
+from gputwin.simulation.engine.compiled import inlined
 from gputwin.simulation.engine.state.records import Floats, Knobs, Machines, Records
 from gputwin.simulation.policy import speed
+
+
+@inlined
+def slowest_model(
+    jobs: Records, shapes: Records, slots: Records, machines: Machines, requests: Records, speeds: Floats, j: int
+) -> float:
+    """Return the speed of the slowest GPU model among the instances of job j; those without GPUs slow nobody."""
+    slowest, found = 1.0, False
+    first = jobs[j].first_slot
+    for i in range(first, first + shapes[jobs[j].shape].instances):
+        if requests[slots[i].request].gpu_count > 0:
+            own = speeds[0, machines.nodes[slots[i].node].model]
+            if not found or own < slowest:
+                slowest, found = own, True
+    return slowest
 
 
 @speed("gpu-model", "at the speed of the slowest GPU model among its instances, as given in the table of speeds")
@@ -17,12 +33,5 @@ def factors(
     knobs: Knobs,
     j: int,
 ) -> tuple[float, float, float]:
-    """Return the factors by GPU model, spread and neighbours; instances without GPUs slow nobody."""
-    slowest, found = 1.0, False
-    first = jobs[j].first_slot
-    for i in range(first, first + shapes[jobs[j].shape].instances):
-        if requests[slots[i].request].gpu_count > 0:
-            own = speeds[0, machines.nodes[slots[i].node].model]
-            if not found or own < slowest:
-                slowest, found = own, True
-    return slowest, 1.0, 1.0
+    """Return the factors by GPU model, spread and neighbours."""
+    return slowest_model(jobs, shapes, slots, machines, requests, speeds, j), 1.0, 1.0

@@ -11,7 +11,7 @@ import polars as pl
 from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
-from gputwin.simulation.engine.state.records import GROUP, JOB, REQUEST, SHAPE
+from gputwin.simulation.plain_jobs import Kinds, workload_of_kinds
 from gputwin.simulation.run import cluster_models
 from gputwin.simulation.workload import Workload, workload_of
 from gputwin.traces.dataset import Trace
@@ -53,23 +53,9 @@ def whole_gpu_jobs(jobs: int, kinds: Sequence[Kind], load: float, seed: int) -> 
     gpus = np.array([k.gpus for k in kinds])[kind]
     duration = rng.lognormal(_LOG_MEAN, _LOG_DEVIATION, jobs)
     rate = load * NODES * GPUS_PER_NODE / (gpus.mean() * duration.mean())
-    records = np.zeros(jobs, JOB)
-    records["submit"] = np.cumsum(rng.exponential(1 / rate, jobs))
-    records["duration"] = records["predicted"] = duration
-    records["deadline"] = np.inf
-    records["gpu_milli"] = gpus * WHOLE_GPU_MILLI
-    records["shape"] = kind
-    records["first_slot"] = np.arange(jobs)
-    shapes, groups, requests = (np.zeros(len(kinds), dtype) for dtype in (SHAPE, GROUP, REQUEST))
-    shapes["first_group"] = groups["request"] = np.arange(len(kinds))
-    shapes["groups"] = shapes["instances"] = groups["size"] = 1
-    requests["gpu_count"] = [k.gpus for k in kinds]
-    requests["gpu_milli"] = WHOLE_GPU_MILLI
-    requests["cpu"] = [k.gpus * k.cpu_milli for k in kinds]
-    requests["memory"] = [k.gpus * k.memory_mib for k in kinds]
-    requests["max_per_node"] = requests["application"] = -1
-    anywhere = np.ones((len(kinds), 1), np.bool_)
-    return Workload(records, shapes, groups, requests, anywhere, pl.Series(dtype=pl.String), ("everyone",), ("",), {})
+    each = np.array(kinds, np.float64)
+    asked = Kinds(each[:, 0], cpu_milli=each[:, 0] * each[:, 2], memory_mib=each[:, 0] * each[:, 3])
+    return workload_of_kinds(np.cumsum(rng.exponential(1 / rate, jobs)), duration, asked, kind)
 
 
 def pai_jobs(jobs: int, load: float, seed: int) -> tuple[Workload, Cluster]:

@@ -1,13 +1,13 @@
 """Scenarios side by side: the same jobs under several sets of rules, their differences, and what to make of them."""
 
 from gputwin.studies.comparison.compare import Comparison, ScenarioRun, check_same_trace, compare, label_runs
-from gputwin.studies.comparison.scenarios import STANDARD, Scenario, run_scenarios
+from gputwin.studies.comparison.scenarios import STANDARD, Variants, run_scenarios
 
 __all__ = [
     "STANDARD",
     "Comparison",
-    "Scenario",
     "ScenarioRun",
+    "Variants",
     "check_same_trace",
     "compare",
     "label_runs",

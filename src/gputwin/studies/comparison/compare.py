@@ -7,7 +7,7 @@ of each job is averaged over arrival-time bins and those are resampled in blocks
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ import polars as pl
 from gputwin.analysis.bootstrap import block_weights
 from gputwin.core.errors import UserError
 from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.scenario import fields_apart
 from gputwin.traces.dataset import Trace
 
 LEVEL = 0.95
@@ -125,35 +126,33 @@ def check_same_trace(trace: Trace, runs: Mapping[str, SimulationResult]) -> None
             )
 
 
+_OF_THE_REPLICATE = ("trace", "format", "trace_fingerprint", "seed")
+_SAY_THEMSELVES = ("order", "backfill", "placement", "preemption", "sharing", "prediction", "cluster")
+"""Fields whose values need no name beside them."""
+
+
 def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
-    """Return saved runs named by the settings they differ in; runs of the same trace and seed are one replicate."""
-    settings = [_settings(result) for result in results]
-    named = {s["predict"] for s in settings}
-    if len(named) < len({(s["predict"], s["predictions"]) for s in settings}):
-        # Predictions of one name and other contents: the contents tell them apart.
-        settings = [{**s, "predict": f"{s['predict']} {s['predictions'][:8]}".strip()} for s in settings]
-    settings = [{k: v for k, v in s.items() if k != "predictions"} for s in settings]
-    differing = [key for key in settings[0] if len({s[key] for s in settings}) > 1]
+    """Return saved runs named by the fields in which their scenarios differ; the same trace and seed are one replicate."""
+    scenarios = [result.scenario for result in results]
+    apart = fields_apart(scenarios, _OF_THE_REPLICATE)
+    # A scenario names its predictions, cluster and files; what stood there is told by the run.
+    for what, text in _CONTENTS.items():
+        found = [text(result) for result in results]
+        known = {tuple(fields.items()) for fields in apart}
+        with_it = {(tuple(fields.items()), content) for fields, content in zip(apart, found, strict=True)}
+        if len(with_it) > len(known):
+            apart = [{**fields, what: content} for fields, content in zip(apart, found, strict=True)]
     runs = []
-    for result, setting in zip(results, settings, strict=True):
-        label = ", ".join(setting[key] for key in differing) or "run"
-        runs.append(ScenarioRun(label, f"{result.manifest['trace_fingerprint']}/{result.manifest['seed']}", result))
+    for result, scenario, fields in zip(results, scenarios, apart, strict=True):
+        label = ", ".join(v if k in _SAY_THEMSELVES else f"{k} {v}" for k, v in fields.items()) or "run"
+        runs.append(ScenarioRun(label, f"{result.manifest['trace_fingerprint']}/{scenario.seed}", result))
     return runs
 
 
-def _settings(result: SimulationResult) -> dict[str, str]:
-    rules, manifest = result.manifest["scheduler"], result.manifest
-    named = {
-        what: rules[what] + "".join(f" {k}={v:g}" for k, v in rules.get(f"{what}_parameters", {}).items())
-        for what in ("order", "backfill", "placement")
-    }
-    return {
-        **named,
-        "share": manifest.get("share", ""),
-        "predict": manifest.get("predict", ""),
-        "predictions": manifest.get("predictions_sha256") or "",
-        "cluster": f"{manifest['cluster']}, {manifest['nodes']} nodes, {manifest['gpus']} GPUs",
-    }
+_CONTENTS: dict[str, Callable[[SimulationResult], str]] = {
+    "predictions": lambda result: str(result.manifest.get("predictions_sha256") or "none")[:8],
+    "nodes": lambda result: f"{result.manifest['nodes']:,} with {result.manifest['gpus']:,} GPUs",
+}
 
 
 def _figures(result: SimulationResult) -> dict[str, float | None]:

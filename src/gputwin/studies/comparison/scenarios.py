@@ -1,91 +1,63 @@
-"""What can be varied between runs, and running it: scenarios × replicates on any executor."""
+"""Scenarios side by side: variations of one scenario × replicates, run as one batch."""
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from concurrent.futures import Executor
+from types import MappingProxyType
+from typing import Any
 
-from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.simulate import simulate
+from gputwin.simulation.batch import Batch, workers_for
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.simulate import cluster_of_scenario, simulate_scenario, trace_of
 from gputwin.studies.comparison.compare import ScenarioRun
-from gputwin.traces.dataset import Trace
 
-
-@dataclass(frozen=True)
-class Scenario:
-    """One set of rules under a name."""
-
-    label: str
-    order: str = "fifo"
-    backfill: str = "strict"
-    placement: str = "first-fit"
-    share: str = "fraction"
-    predict: str = "oracle"
-    order_parameters: Mapping[str, float] = field(default_factory=dict)
-    placement_parameters: Mapping[str, float] = field(default_factory=dict)
-
-    def run(self, trace: Trace | str, cluster: Cluster | str, seed: int = 0) -> SimulationResult:
-        """Return what becomes of the trace's jobs on the cluster."""
-        return simulate(
-            trace,
-            cluster,
-            order=self.order,
-            backfill=self.backfill,
-            placement=self.placement,
-            share=self.share,
-            predict=self.predict,
-            order_parameters=self.order_parameters,
-            placement_parameters=self.placement_parameters,
-            seed=seed,
-        )
-
-
-STANDARD = (
-    Scenario("FIFO"),
-    Scenario("SJF oracle", order="sjf"),
-    Scenario("greedy", backfill="greedy"),
-    Scenario("EASY", backfill="easy"),
-    Scenario("greedy, best fit", backfill="greedy", placement="best-fit"),
-    Scenario("greedy, FGD", backfill="greedy", placement="fgd"),
-    Scenario("greedy, no sharing", backfill="greedy", share="exclusive"),
+Variants = Mapping[str, Mapping[str, Any]]
+"""Label → the fields in which a scenario differs from the one it is a variant of."""
+STANDARD: Variants = MappingProxyType(
+    {
+        "FIFO": {},
+        "SJF oracle": {"order": "sjf"},
+        "greedy": {"backfill": "greedy"},
+        "EASY": {"backfill": "easy"},
+        "greedy, best fit": {"backfill": "greedy", "placement": "best-fit"},
+        "greedy, FGD": {"backfill": "greedy", "placement": "fgd"},
+        "greedy, no sharing": {"backfill": "greedy", "sharing": "exclusive"},
+    }
 )
 """Who goes next, who may overtake, where it goes, and what sharing GPUs is worth."""
 
 
 def run_scenarios(
-    traces: Sequence[Trace | str],
-    cluster: Cluster | str,
-    scenarios: Sequence[Scenario] = STANDARD,
+    base: Scenario,
+    variants: Variants = STANDARD,
     *,
+    traces: Sequence[str] = (),
     executor: Executor | None = None,
+    workers: int | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> list[ScenarioRun]:
-    """Return every scenario on every trace; traces are replicates (seeds), and each is given to all scenarios.
+    """Return every variant of the scenario on every trace, the scenario's own where none is given.
 
-    Without an executor, processes of this machine are used. Results do not depend on it.
+    Traces are replicates (seeds), and each is given to all variants. Without an executor, processes of this machine
+    are used. Results do not depend on it.
     """
-    work = [(scenario, k) for k in range(len(traces)) for scenario in scenarios]
-    progress(f"simulating {scenarios[0].label}")
-    # The first one runs here: it compiles the engine, which the others then find in the cache.
-    results = [scenarios[0].run(traces[0], cluster)]
-    with _lent(executor) if executor is not None else _processes() as pool:
-        pending = [pool.submit(scenario.run, traces[k], cluster) for scenario, k in work[1:]]
-        for (scenario, k), future in zip(work[1:], pending, strict=True):
-            progress(f"simulating {scenario.label}, replicate {k + 1} of {len(traces)}")
-            results.append(future.result())
-    return [ScenarioRun(scenario.label, str(k), result) for (scenario, k), result in zip(work, results, strict=True)]
-
-
-def _lent(executor: Executor) -> AbstractContextManager[Executor]:
-    """Return the caller's executor as it is: the caller closes it."""
-    return nullcontext(executor)
-
-
-def _processes() -> Executor:
-    # Forking would copy the locks of Polars' threads as they happen to be.
-    return ProcessPoolExecutor(os.cpu_count() or 1, mp_context=multiprocessing.get_context("spawn"))
+    names: list[str | tuple[str, ...]] = list(traces) or [base.trace]
+    # All are checked before any is run.
+    scenarios = [
+        (label, k, base.with_(trace=name, **fields).check())
+        for k, name in enumerate(names)
+        for label, fields in variants.items()
+    ]
+    opened = [trace_of(base.with_(trace=name)) for name in names]
+    jobs = sum(trace.tasks.height for trace in opened) * len(variants)
+    with Batch(executor, workers_for(jobs) if workers is None else workers) as batch:
+        traces_shared = [batch.share(trace) for trace in opened]
+        kinds = dict.fromkeys((k, scenario.cluster) for _, k, scenario in scenarios)
+        clusters = {
+            (k, named): batch.share(cluster_of_scenario(base.with_(cluster=named), opened[k])) for k, named in kinds
+        }
+        calls = [(scenario, traces_shared[k], clusters[k, scenario.cluster]) for _, k, scenario in scenarios]
+        progress(f"simulating {len(variants)} scenarios, {len(calls)} runs")
+        results = batch.map(simulate_scenario, calls, lambda done, of: progress(f"simulated {done} of {of} runs"))
+    return [ScenarioRun(label, str(k), result) for (label, k, _), result in zip(scenarios, results, strict=True)]

@@ -20,11 +20,14 @@ from gputwin.profiling.evaluation.scores import rank_correlation
 from gputwin.profiling.evaluation.splits import FIRST_SHARE
 from gputwin.profiling.jobs import Floats, History, Ints, Submitted
 from gputwin.profiling.model import fit
-from gputwin.simulation.cluster import Cluster, open_cluster
+from gputwin.simulation.batch import Batch, workers_for
+from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.load import check_load
+from gputwin.simulation.metrics import spread
 from gputwin.simulation.offered import overload
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.simulate import simulate
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.simulate import cluster_of_scenario, name_of, simulate_scenario
 from gputwin.studies.comparison.compare import ScenarioRun, compare
 from gputwin.studies.prediction_value.crowd import crowd_of
 from gputwin.traces.dataset import Trace
@@ -98,35 +101,44 @@ def prediction_value(
     cluster: Cluster | str,
     predictions: dict[str, Floats],
     *,
+    scenario: Scenario | None = None,
     noise: bool = True,
-    backfill: str = "strict",
-    placement: str = "first-fit",
-    seed: int = 0,
     faster: float = 1.0,
+    workers: int | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> PredictionValue:
-    """Return what each model's predictions (s, one per task of `History.of(trace)`) do to waits on this cluster."""
+    """Return what each model's predictions (s, one per task of `History.of(trace)`) do to waits on this cluster.
+
+    `scenario` has the rules but for the order, which is varied, and all else that goes on.
+    """
     history = History.of(trace)
     actual = history.outcomes.duration
-    target = open_cluster(cluster) if isinstance(cluster, str) else cluster
-
-    def run(rule: str, believed: Floats | None) -> SimulationResult:
-        progress(f"simulating {rule}")
-        order = "fifo" if rule == FIFO else "sjf"
-        predict = "oracle" if believed is None else as_frame(history.jobs, believed)
-        return simulate(trace, target, order=order, backfill=backfill, placement=placement, predict=predict, seed=seed)
-
-    runs: dict[str, tuple[SimulationResult, Floats | None]] = {
-        FIFO: (run(FIFO, None), None),
-        ORACLE: (run(ORACLE, None), actual),
+    base = (scenario or Scenario(trace=name_of(trace))).with_(cluster=cluster)
+    target = cluster_of_scenario(base, trace)
+    rules: dict[str, tuple[Scenario, Floats | None]] = {
+        FIFO: (base.with_(order="fifo"), None),
+        ORACLE: (base.with_(order="sjf"), actual),
     }
     for name, believed in predictions.items():
-        runs[name] = run(name, believed), believed
+        rules[name] = base.with_(order="sjf", prediction=name), believed
         if noise:
-            alike = noisy(actual, believed, seed)
-            runs[NOISE + name] = run(NOISE + name, alike), alike
+            alike = noisy(actual, believed, base.seed)
+            rules[NOISE + name] = base.with_(order="sjf", prediction=NOISE + name), alike
+    with Batch(workers=workers_for(history.size * len(rules)) if workers is None else workers) as batch:
+        given = [batch.share(trace), batch.share(target)]
+        frames = [
+            None if name in (FIFO, ORACLE) or believed is None else as_frame(history.jobs, believed)
+            for name, (_, believed) in rules.items()
+        ]
+        progress(f"simulating {len(rules)} rules")
+        results = batch.map(
+            simulate_scenario,
+            [(rule, *given, frame) for (rule, _), frame in zip(rules.values(), frames, strict=True)],
+            lambda done, of: progress(f"simulated {done} of {of} rules"),
+        )
+    runs = {name: (result, believed) for (name, (_, believed)), result in zip(rules.items(), results, strict=True)}
     load = max((load.mean for load in check_load(trace, target).loads), default=0.0)
-    outcomes = _outcomes(runs, actual, seed)
+    outcomes = _outcomes(runs, actual, base.seed)
     warnings = overload(trace, target)
     return PredictionValue(target.name, runs[FIFO][0].jobs.height, load, faster, outcomes, warnings)
 
@@ -151,7 +163,11 @@ def _outcomes(
 
 def _outcome(rule: str, jobs: pl.DataFrame, gap: tuple[float, float | None, float | None]) -> RuleOutcome:
     long = jobs.filter(pl.col("duration_seconds") >= pl.col("duration_seconds").quantile(LONG))
-    waits = _mean(jobs, "wait_seconds"), _mean(jobs, "jct_seconds"), _p99(jobs), _p99(long)
+    none = dict.fromkeys(("mean", "p99"), 0.0)
+    wait, jct, of_long = (
+        spread(values) or none for values in (jobs["wait_seconds"], jobs["jct_seconds"], long["wait_seconds"])
+    )
+    waits = wait["mean"], jct["mean"], wait["p99"], of_long["p99"]
     return RuleOutcome(rule, *waits, *gap, gain_kept=None, within_2x=None, rank_correlation=None)
 
 
@@ -202,22 +218,14 @@ def rows_of(asked: Submitted, scheduled: Submitted) -> Ints:
     return found.cast(pl.Int64).to_numpy()
 
 
-def _mean(jobs: pl.DataFrame, column: str) -> float:
-    return float(jobs[column].drop_nulls().mean() or 0.0)  # type: ignore[arg-type]
-
-
-def _p99(jobs: pl.DataFrame) -> float:
-    return float(jobs["wait_seconds"].quantile(0.99, "linear") or 0.0)
-
-
 def prediction_value_in_time(
     trace: Trace,
     cluster: Cluster | str | None,
     models: Sequence[str],
     *,
     noise: bool = False,
-    backfill: str = "greedy",
     seed: int = 0,
+    workers: int | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> PredictionValue | None:
     """Return what models do to waits on the later part of a trace, learned from the earlier part (`FIRST_SHARE`).
@@ -238,6 +246,14 @@ def prediction_value_in_time(
     found = predictions_of(history.as_of(origin), asked, models, seed=seed, progress=progress)
     rows = rows_of(asked.jobs, History.of(scheduled).jobs)
     predictions = {name: seconds[rows] for name, seconds in found.items()}
+    scenario = Scenario(trace=name_of(scheduled), backfill="greedy", seed=seed)
     return prediction_value(
-        scheduled, target, predictions, noise=noise, backfill=backfill, seed=seed, faster=faster, progress=progress
+        scheduled,
+        target,
+        predictions,
+        scenario=scenario,
+        noise=noise,
+        faster=faster,
+        workers=workers,
+        progress=progress,
     )

@@ -22,10 +22,13 @@ import polars as pl
 from gputwin.core.errors import InputError, UserError
 from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.state.records import Records
 from gputwin.simulation.engine.state.series import FRAGMENTED, USED
-from gputwin.simulation.run import Scheduler, cluster_models, run
+from gputwin.simulation.run import cluster_models, run
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.simulate import name_of
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace, TraceMeta
@@ -49,6 +52,11 @@ class Order:
     label: str
     nodes: tuple[str, ...]
     pods: tuple[str, ...]
+
+    @property
+    def seed(self) -> int:
+        """Return the number in the label: what is drawn follows it."""
+        return int("".join(c for c in self.label if c.isdigit()) or 0)
 
 
 @dataclass(frozen=True)
@@ -130,6 +138,7 @@ def reproduce(
     *,
     seeds: int = 10,
     policies: Sequence[str] = POLICIES,
+    workers: int | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Reproduction:
     """Return the experiment on this pod list: with the given orders, else with `seeds` orders of our own."""
@@ -138,12 +147,16 @@ def reproduce(
         raise UserError("fgd2023 needs a node list (--nodes) and a pod list (--pods) of openb2023")
     drawn = [read_order(path) for path in orders] or [draw_order(trace, 1 + k) for k in range(seeds)]
     typical = typical_jobs(workload_of(_timed(trace.tasks, trace.nodes), cluster_models(_cluster(trace.nodes))))
-    frames = []
-    for order in drawn:
-        arrivals = _arrivals(trace, order)
-        for policy in policies:
-            progress(f"{policy}, order {order.label}")
-            frames.append(_measure(arrivals, policy, order.label, typical))
+    base = Scenario(trace=name_of(trace), backfill="loss", resolution_seconds=1.0)
+    jobs = sum(len(order.pods) for order in drawn) * len(policies)
+    with Batch(workers=workers_for(jobs) if workers is None else workers) as batch:
+        calls = [
+            (arrivals, base.with_(placement=policy, seed=order.seed), order.label, typical)
+            for order in drawn
+            for arrivals in (batch.share(_arrivals(trace, order)),)
+            for policy in policies
+        ]
+        frames = batch.map(_measure, calls, lambda done, of: progress(f"{done} of {of} policies and orders"))
     workload = re.sub(r"^openb_pod_list_|\.csv(\.gz)?$", "", pods.name)
     return Reproduction(workload, pl.concat(frames), published(workload))
 
@@ -237,19 +250,18 @@ def _cluster(nodes: pl.DataFrame) -> Cluster:
     return Cluster.from_nodes("openb2023", nodes)
 
 
-def _measure(arrivals: Trace, policy: str, label: str, typical: Records) -> pl.DataFrame:
+def _measure(arrivals: Trace, scenario: Scenario, label: str, typical: Records) -> pl.DataFrame:
     """Return allocation and fragmentation in % of all GPUs, averaged over the pods that arrive at each load."""
     cluster = _cluster(arrivals.nodes)
     workload = workload_of(arrivals, cluster_models(cluster))
     # One bin of the series for each arrival.
     workload = replace(workload, window=(0.0, float(workload.size)))
-    seed = int("".join(c for c in label if c.isdigit()) or 0)
     outcome = run(
         workload,
         cluster,
-        Scheduler("fifo", "loss", policy),
-        seed=seed,
-        bin_seconds=1.0,
+        scenario.scheduler,
+        seed=scenario.seed,
+        bin_seconds=scenario.resolution_seconds,
         attribute=False,
         typical=typical,
     )
@@ -267,5 +279,5 @@ def _measure(arrivals: Trace, policy: str, label: str, typical: Records) -> pl.D
         frame.group_by("load", maintain_order=True)
         .agg(pl.col(METRICS).mean())
         .unpivot(on=list(METRICS), index="load", variable_name="metric", value_name="value")
-        .select(pl.lit(policy).alias("policy"), "metric", pl.lit(label).alias("seed"), "load", "value")
+        .select(pl.lit(scenario.placement.name).alias("policy"), "metric", pl.lit(label).alias("seed"), "load", "value")
     )

@@ -18,6 +18,8 @@ import polars as pl
 from gputwin.core.rng import stream
 from gputwin.profiling.jobs import History
 from gputwin.simulation.cluster import Cluster, NodeGroup
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.simulate import name_of
 from gputwin.studies.prediction_value.study import (
     FIFO,
     ORACLE,
@@ -102,7 +104,11 @@ def reproduce(
     rows = rows_of(asked.jobs, tested.jobs)
     found = predictions_of(History.of_tasks(earlier), asked, models, seed=seed, progress=progress)
     result = prediction_value(
-        scheduled, pool(), {name: values[rows] for name, values in found.items()}, backfill="greedy", progress=progress
+        scheduled,
+        pool(),
+        {name: values[rows] for name, values in found.items()},
+        scenario=Scenario(trace=name_of(scheduled), backfill="greedy"),
+        progress=progress,
     )
     return Reproduction(result, seed, _gpu_hours(scheduled.tasks) / GPUS)
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
-from multiprocessing import get_context
-
 import numpy as np
 import polars as pl
 
 from gputwin.queueing.gangs import Gang, saturated_jobs, stability_bounds
+from gputwin.simulation.batch import Batch, workers_for
 from gputwin.studies.validation.ladder import SEEDS, climb_one, pool_of
 from gputwin.studies.validation.theory import predictions
 from gputwin.studies.validation.threeway import ThreeWay
@@ -20,7 +17,7 @@ _SIMULATED = {"real sizes": ("Poisson arrivals, simulated", SEEDS), "real arriva
 STABILITY_SERVERS = 64
 
 
-def wait_against_load(result: ThreeWay, *, seed: int = 0, workers: int = 2) -> pl.DataFrame:
+def wait_against_load(result: ThreeWay, *, workers: int | None = None) -> pl.DataFrame:
     """Return mean waits (`kind`, `name`, `load`, `wait`, `low`, `high`; s) of the trace's jobs on pools of GPUs.
 
     Lines are what models say, points are simulated; `low` and `high` are the range over seeds.
@@ -33,15 +30,13 @@ def wait_against_load(result: ThreeWay, *, seed: int = 0, workers: int = 2) -> p
     tasks, labels = [], []
     for load in LOADS:
         gpus = max(round(result.jobs.load / load), int(np.ceil(result.jobs.gpus.max())), 1)
-        subject = replace(result.subject, cluster=pool_of(gpus))
         for rung, (name, seeds) in _SIMULATED.items():
             labels.append((name, result.jobs.load / gpus, seeds))
-            tasks += [(subject, rung, seed, k) for k in range(seeds)]
-    if workers > 1:
-        with ProcessPoolExecutor(workers, mp_context=get_context("spawn")) as pool:
-            found = list(pool.map(climb_one, tasks))
-    else:
-        found = [climb_one(task) for task in tasks]
+            tasks += [(pool_of(gpus), rung, k) for k in range(seeds)]
+    jobs = result.subject.workload.size * len(tasks)
+    with Batch(workers=workers_for(jobs) if workers is None else workers) as batch:
+        shared = batch.share(result.subject)
+        found = batch.map(climb_one, [(shared, *task) for task in tasks])
     at = 0
     for name, load, seeds in labels:
         waits = [f.mean_wait or 0.0 for f in found[at : at + seeds]]

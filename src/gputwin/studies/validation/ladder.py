@@ -6,10 +6,8 @@ Where the wait jumps from one rung to the next, the assumption dropped there is 
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from multiprocessing import get_context
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +16,11 @@ from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.queueing.fit.offered import Offered
 from gputwin.queueing.operational import Record
+from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.run import Scheduler, run
+from gputwin.simulation.run import run
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.waits import job_times
 from gputwin.simulation.workload import Workload
 from gputwin.studies.validation.planted import Jobs, workload_of_jobs
 from gputwin.studies.validation.theory import Figures
@@ -46,7 +47,7 @@ class Subject:
     workload: Workload
     jobs: Offered
     cluster: Cluster
-    scheduler: Scheduler
+    scenario: Scenario
 
     @property
     def gpus(self) -> int:
@@ -59,20 +60,14 @@ class Subject:
         return int((self.workload.jobs["gpu_milli"] > 0).sum())
 
 
-def climb(subject: Subject, *, seed: int = 0, workers: int = 2) -> tuple[list[Rung], Record]:
-    """Return the rungs from a simulation of M/M/c to that of the trace on its nodes, and the last one's jobs.
-
-    The last rung takes longest: it runs here while another process runs those before it.
-    """
-    tasks = [(subject, rung, seed, k) for rung, _, seeds in RUNGS for k in range(seeds)]
-    if workers > 1:
-        with ProcessPoolExecutor(workers - 1, mp_context=get_context("spawn")) as pool:
-            under_way = pool.map(climb_one, tasks)
-            last = _on_nodes(subject, seed)
-            found = list(under_way)
-    else:
-        last = _on_nodes(subject, seed)
-        found = [climb_one(task) for task in tasks]
+def climb(subject: Subject, *, workers: int | None = None) -> tuple[list[Rung], Record]:
+    """Return the rungs from a simulation of M/M/c to that of the trace on its nodes, and the last one's jobs."""
+    # The last rung takes longest: it begins first.
+    tasks = [(ON_NODES, 0), *((rung, k) for rung, _, seeds in RUNGS for k in range(seeds))]
+    jobs = subject.workload.size * len(tasks)
+    with Batch(workers=workers_for(jobs) if workers is None else workers) as batch:
+        shared = batch.share(subject)
+        last, *found = batch.map(climb_one, [(shared, subject.cluster, rung, k) for rung, k in tasks])
     rungs, at = [], 0
     for name, dropped, seeds in RUNGS:
         part = found[at : at + seeds]
@@ -104,10 +99,12 @@ def measure(record: Record, capacity: float, begin: float, until: float) -> Figu
     )
 
 
-def climb_one(task: tuple[Subject, str, int, int]) -> Figures:
-    """Return the figures of one rung: subject, rung's name, seed, and which draw."""
-    subject, rung, seed, k = task
-    return _RUNG[rung](subject, stream(seed, "ladder", k))
+def climb_one(subject: Subject, cluster: Cluster, rung: str, k: int) -> Any:
+    """Return the figures of one rung on a cluster in its k-th draw; of the last rung, what became of the jobs."""
+    on_it = replace(subject, cluster=cluster)
+    if rung == ON_NODES:
+        return _on_nodes(on_it)
+    return _RUNG[rung](on_it, stream(subject.scenario.seed, "ladder", k))
 
 
 def _poisson(jobs: Offered, rng: np.random.Generator) -> Floats:
@@ -164,9 +161,9 @@ def _pooled(
     return _figures(subject, workload, pool_of(subject.gpus), planted.size, subject.gpus)
 
 
-def _on_nodes(subject: Subject, seed: int) -> Record:
+def _on_nodes(subject: Subject) -> Record:
     takes = subject.workload.jobs["gpu_milli"] / WHOLE_GPU_MILLI
-    return _record(subject, subject.workload, subject.cluster, takes, seed)
+    return _record(subject, subject.workload, subject.cluster, takes, subject.scenario.seed)
 
 
 def _figures(subject: Subject, workload: Workload, cluster: Cluster, gpus: Floats, capacity: float) -> Figures:
@@ -180,10 +177,11 @@ def _measured(subject: Subject, record: Record) -> Figures:
 
 def _record(subject: Subject, workload: Workload, cluster: Cluster, gpus: Floats, seed: int = 0) -> Record:
     """Return what became of the jobs that take GPUs."""
-    records = run(workload, cluster, subject.scheduler, seed=seed, attribute=False).world.queue.jobs
-    takes = gpus > 0
-    submit = np.where(workload.waits_not(records["start"]), np.nan, records["submit"])
-    return Record(submit[takes], records["start"][takes], records["end"][takes], gpus[takes])
+    rules = subject.scenario
+    done = run(workload, cluster, rules.scheduler, seed=seed, attribute=False, changes=rules.changes)
+    times, takes = job_times(done), gpus > 0
+    submit = np.where(times.has_wait, times.submit, np.nan)
+    return Record(submit[takes], times.start[takes], times.end[takes], gpus[takes])
 
 
 def pool_of(count: int) -> Cluster:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import Any
 
+from gputwin.simulation.batch import Batch, processors
 from gputwin.studies.validation.cases import all_cases
-from gputwin.studies.validation.replicate import Row, settle
+from gputwin.studies.validation.replicate import Case, Row, settle
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,35 @@ class ModelTable:
 COLUMNS = ("model", "setting", "figure", "theory", "simulation", "error", "the model is", "simulated by", "verdict")
 
 
+_FEW = 5
+"""So few cases take less time than starting processes."""
+
+
 def validate_models(
-    only: Sequence[str] = (), *, seed: int = 0, progress: Callable[[str], None] = lambda step: None
+    only: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Callable[[str], None] = lambda step: None,
 ) -> ModelTable:
     """Return every model beside its simulation; `only` keeps models whose name has one of these texts in it."""
-    rows: list[Row] = []
-    for case in all_cases():
-        if only and not any(text.lower() in case.model.lower() for text in only):
-            continue
-        progress(f"{case.model}: {case.setting}")
-        rows += settle(case, seed)
-    return ModelTable(tuple(rows))
+    wanted = [
+        number
+        for number, case in enumerate(_cases())
+        if not only or any(text.lower() in case.model.lower() for text in only)
+    ]
+    if workers is None:
+        workers = 1 if len(wanted) <= _FEW else processors()
+    with Batch(workers=workers) as batch:
+        calls = [(number, seed) for number in wanted]
+        found = batch.map(_settled, calls, lambda done, of: progress(f"simulated {done} of {of} models"))
+    return ModelTable(tuple(row for rows in found for row in rows))
+
+
+@cache
+def _cases() -> tuple[Case, ...]:
+    return tuple(all_cases())
+
+
+def _settled(number: int, seed: int) -> list[Row]:
+    return settle(_cases()[number], seed)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.engine.state.records import GROUP, JOB, REQUEST, SHAPE
+from gputwin.simulation.plain_jobs import Kinds, workload_of_kinds
 from gputwin.simulation.result import OUTCOMES
 from gputwin.simulation.run import Scheduler, run
 from gputwin.simulation.workload import Workload
@@ -53,25 +52,7 @@ def workload_of_jobs(jobs: Jobs) -> Workload:
         ]
     )
     kinds, kind = np.unique(columns, axis=0, return_inverse=True)
-    records = np.zeros(count, JOB)
-    records["submit"] = jobs.submit
-    records["duration"] = records["predicted"] = jobs.service
-    records["deadline"] = np.inf
-    records["priority"] = jobs.priority
-    records["gpu_milli"] = jobs.size * WHOLE_GPU_MILLI
-    records["shape"] = kind.reshape(-1)
-    instances = columns[:, 2]
-    records["first_slot"] = np.cumsum(instances) - instances
-    shapes, groups, requests = (np.zeros(len(kinds), dtype) for dtype in (SHAPE, GROUP, REQUEST))
-    shapes["first_group"] = groups["request"] = np.arange(len(kinds))
-    shapes["groups"] = 1
-    shapes["instances"] = groups["size"] = kinds[:, 2]
-    requests["gpu_count"] = kinds[:, 0]
-    requests["gpu_milli"] = kinds[:, 1]
-    requests["cpu"] = kinds[:, 3]
-    requests["max_per_node"] = requests["application"] = -1
-    anywhere = np.ones((len(kinds), 1), np.bool_)
-    return Workload(records, shapes, groups, requests, anywhere, pl.Series(dtype=pl.String), ("everyone",), ("",), {})
+    return workload_of_kinds(jobs.submit, jobs.service, Kinds(*kinds.T), kind.reshape(-1), jobs.priority)
 
 
 @dataclass(frozen=True)

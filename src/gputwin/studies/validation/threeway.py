@@ -13,8 +13,8 @@ from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.queueing.fit.offered import CLASSES, Offered, class_of, offered
 from gputwin.queueing.operational import Law, Record, operational_laws
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.run import Scheduler, cluster_models
-from gputwin.simulation.workload import workload_of
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.simulate import name_of, workload_of_scenario
 from gputwin.studies.validation.ladder import Floats, Rung, Subject, climb, measure
 from gputwin.studies.validation.theory import Figures, Prediction, predictions
 from gputwin.studies.validation.verdict import verdicts
@@ -47,7 +47,7 @@ class ThreeWay:
 
     cluster: str
     gpus: int
-    scheduler: Scheduler
+    scenario: Scenario
     jobs: Offered
     predictions: tuple[Prediction, ...]
     rungs: tuple[Rung, ...]
@@ -128,25 +128,27 @@ class ThreeWay:
 def compare(
     trace: Trace,
     cluster: Cluster,
-    scheduler: Scheduler | None = None,
+    scenario: Scenario | None = None,
     *,
-    seed: int = 0,
-    workers: int = 2,
+    workers: int | None = None,
     progress: Callable[[str], None] = lambda step: None,
 ) -> ThreeWay:
-    """Return theory, simulation and trace side by side for the trace's jobs on the cluster."""
-    scheduler = scheduler or Scheduler(backfill="greedy")
+    """Return theory, simulation and trace side by side for the trace's jobs on the cluster.
+
+    `scenario` has the rules, greedy backfilling by default, and all else that goes on.
+    """
+    scenario = scenario or Scenario(trace=name_of(trace), backfill="greedy")
     if not cluster.gpu_count:
         raise UserError(f"cluster '{cluster.name}' has no GPUs; queueing theory here counts GPUs as servers")
-    workload = workload_of(trace, cluster_models(cluster))
+    workload = workload_of_scenario(scenario.check(), trace, cluster)
     progress("fitting arrivals and run times")
     records = workload.jobs
     gpus = records["gpu_milli"] / WHOLE_GPU_MILLI
     jobs = offered(records["submit"], records["duration"], gpus, workload.window, workload.older)
-    subject = Subject(workload, jobs, cluster, scheduler)
+    subject = Subject(workload, jobs, cluster, scenario)
     said = predictions(jobs, cluster.gpu_count)
     progress("simulating, from theory's assumptions to the trace")
-    rungs, seen = climb(subject, seed=seed, workers=workers)
+    rungs, seen = climb(subject, workers=workers)
     measured = observed(trace)
     own = None
     laws: list[Law] = []
@@ -159,7 +161,7 @@ def compare(
     return ThreeWay(
         cluster.name,
         cluster.gpu_count,
-        scheduler,
+        scenario,
         jobs,
         tuple(said),
         tuple(rungs),

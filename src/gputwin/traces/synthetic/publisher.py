@@ -11,9 +11,9 @@ from pathlib import Path
 
 import polars as pl
 
+from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import UserError
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB
-from gputwin.traces.atomic import atomic_directory
 from gputwin.traces.schema import Status
 from gputwin.traces.synthetic.generator import Synthetic
 

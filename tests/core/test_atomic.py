@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from gputwin.core.atomic import atomic_directory, atomic_file
 from gputwin.core.errors import UserError
-from gputwin.traces.atomic import atomic_directory, atomic_file
 
 MARKER = "trace.json"
 

@@ -1,0 +1,37 @@
+"""Prints what policies of an installed package do, one line a kind."""
+
+import polars as pl
+
+import gputwin
+from gputwin.traces.dataset import Trace, TraceMeta
+
+
+def trace(durations: list[float]) -> Trace:
+    count = len(durations)
+    tasks = pl.DataFrame(
+        {
+            "job_id": [f"job-{i}" for i in range(count)],
+            "submit_time": [float(i) for i in range(count)],
+            "duration_seconds": durations,
+            "gpu_count": [1] * count,
+            "gpu_milli": [1000] * count,
+        }
+    )
+    return Trace.from_frames({"tasks": tasks}, TraceMeta("by hand"))
+
+
+three = trace([10.0, 5.0, 5.5])
+one_gpu = "homogeneous:1x1"
+print("order", gputwin.simulate(three, one_gpu, order="third-order").jobs["start_time"].to_list())
+try:
+    gputwin.simulate(three, one_gpu, backfill="third-backfill")
+except gputwin.UserError as error:
+    print(error)
+print(
+    "placement",
+    gputwin.simulate(trace([1.0]), "homogeneous:3x1", placement="third-placement").placements["node"].to_list(),
+)
+late = gputwin.simulate(trace([10.0, 6.0, 5.0]), one_gpu, order="third-lifo", backfill="greedy")
+print("preemption", late.jobs["end_time"].to_list())
+slow = gputwin.simulate(trace([10.0]), one_gpu, speed={"policy": "third-speed"})
+print("speed", slow.jobs["end_time"].to_list())
