@@ -65,7 +65,7 @@ def test_a_slurm_conf_gives_its_priority_settings(tmp_path: Path) -> None:
 def test_a_wrong_setting_is_one_line_with_its_place(tmp_path: Path, old: str, new: str, said: str) -> None:
     path = tmp_path / "slurm.conf"
     path.write_text(CONF.replace(old, new))
-    with pytest.raises(UserError, match="slurm.conf") as error:
+    with pytest.raises(UserError, match=r"slurm\.conf") as error:
         read_priority_settings(path)
     assert said in str(error.value)
     assert "\n" not in str(error.value)

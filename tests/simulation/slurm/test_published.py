@@ -32,7 +32,8 @@ def accounts(tree: dict[str, Any]) -> tuple[Account, ...]:
         Account(
             name,
             spec["shares"],
-            accounts(spec.get("children", {})) + tuple(Account(u, s, (), True) for u, s in spec.get("users", {}).items()),
+            accounts(spec.get("children", {}))
+            + tuple(Account(u, s, (), True) for u, s in spec.get("users", {}).items()),
         )
         for name, spec in tree.items()
     )

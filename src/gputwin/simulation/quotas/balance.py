@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def local_room(guaranteed: Amounts, usage: Amounts, n: int, r: int) -> float:
     """Return the unused part of node n's guaranteed quota of resource r."""
-    return max(0.0, guaranteed[n, r] - usage[n, r])
+    return float(max(0.0, guaranteed[n, r] - usage[n, r]))
 
 
 def take(parent: NDArray[np.int64], guaranteed: Amounts, usage: Amounts, n: int, r: int, amount: float) -> None:
@@ -58,7 +58,7 @@ def available(
         room = min(room, local + stored - used_above + borrowing[n, r])
         n = parent[n]
     room = min(room, local + subtree[n, r] - usage[n, r])
-    return max(0.0, room)
+    return float(max(0.0, room))
 
 
 def potential(
@@ -71,7 +71,7 @@ def potential(
         room = min(room, local + subtree[n, r] + borrowing[n, r])
         local += guaranteed[n, r]
         n = parent[n]
-    return min(room, local + subtree[n, r])
+    return float(min(room, local + subtree[n, r]))
 
 
 def fits(

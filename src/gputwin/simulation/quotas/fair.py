@@ -54,9 +54,7 @@ def fair_victims(
     return []
 
 
-def _pick(
-    state: Contention, candidates: list[Workload], strategies: Sequence[str], again: bool
-) -> Iterator[Victim]:
+def _pick(state: Contention, candidates: list[Workload], strategies: Sequence[str], again: bool) -> Iterator[Victim]:
     """Yield victims, already removed from the usage, which counts the incoming workload."""
     state.put_back(state.incoming)
     first = STRATEGIES[strategies[0]]

@@ -34,7 +34,9 @@ def read_quotas(path: Path) -> QuotaTree:
         problem = f"not YAML: {getattr(error, 'problem', None) or error}"
         raise InputError(problem, file=path, row=None if mark is None else mark.line + 1) from None
     if not any(node.is_queue for node in nodes):
-        raise InputError("no ClusterQueue in it", file=path, remedy="export them with kubectl get clusterqueues -o yaml")
+        raise InputError(
+            "no ClusterQueue in it", file=path, remedy="export them with kubectl get clusterqueues -o yaml"
+        )
     try:
         return build_tree(nodes)
     except UserError as error:
@@ -45,7 +47,9 @@ def _objects(document: Any, path: Path) -> Iterator[QuotaNode]:
     if document is None:
         return
     if not isinstance(document, dict):
-        raise InputError(f"'{shorten(document)}' is not a Kubernetes object", file=path, remedy="write kind, metadata, spec")
+        raise InputError(
+            f"'{shorten(document)}' is not a Kubernetes object", file=path, remedy="write kind, metadata, spec"
+        )
     if document.get("kind") == "List":
         for item in _list(document, "items", path, "List"):
             yield from _objects(item, path)
@@ -61,7 +65,9 @@ def _node(document: dict[str, Any], path: Path) -> QuotaNode:
     where = f"{kind} {name}"
     spec = _mapping(document, "spec", path, where)
     is_queue = kind == "ClusterQueue"
-    parent = next((spec[k] for k in (("cohortName", "cohort") if is_queue else ("parentName", "parent")) if spec.get(k)), None)
+    parent = next(
+        (spec[k] for k in (("cohortName", "cohort") if is_queue else ("parentName", "parent")) if spec.get(k)), None
+    )
     if parent is not None and not isinstance(parent, str):
         raise InputError(f"'{shorten(parent)}' is not a name", file=path, field=f"{where}: cohort")
     weight = _mapping(spec, "fairSharing", path, where).get("weight")
@@ -114,7 +120,10 @@ def _choice(given: dict[str, Any], key: str, choices: tuple[str, ...], path: Pat
     value = given.get(key) or choices[0]
     if value not in choices:
         raise InputError(
-            f"'{shorten(value)}' is unknown", file=path, field=f"{where}: {key}", remedy=f"write one of {', '.join(choices)}"
+            f"'{shorten(value)}' is unknown",
+            file=path,
+            field=f"{where}: {key}",
+            remedy=f"write one of {', '.join(choices)}",
         )
     return str(value)
 

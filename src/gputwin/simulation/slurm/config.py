@@ -115,7 +115,12 @@ def _tres(value: str) -> dict[str, Any]:
     return {"tres": weights}
 
 
-_NOT_NORMAL = {"NO_NORMAL_ASSOC": "assoc", "NO_NORMAL_PART": "partition", "NO_NORMAL_QOS": "qos", "NO_NORMAL_TRES": "tres"}
+_NOT_NORMAL = {
+    "NO_NORMAL_ASSOC": "assoc",
+    "NO_NORMAL_PART": "partition",
+    "NO_NORMAL_QOS": "qos",
+    "NO_NORMAL_TRES": "tres",
+}
 
 
 def _flags(value: str) -> dict[str, Any]:

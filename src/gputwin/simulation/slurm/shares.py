@@ -59,7 +59,9 @@ def effective_usage(
     return effective
 
 
-def classic_factors(accounts: Sequence[Account], usage: Mapping[str, float], dampening: float = 1.0) -> dict[str, float]:
+def classic_factors(
+    accounts: Sequence[Account], usage: Mapping[str, float], dampening: float = 1.0
+) -> dict[str, float]:
     """Return each user's classic fair-share factor 2^(−U_E / shares / dampening), from 0 to 1; 0.5 is its due."""
     effective = effective_usage(accounts, usage)
     return {
@@ -69,7 +71,7 @@ def classic_factors(accounts: Sequence[Account], usage: Mapping[str, float], dam
 
 
 def level_fairshare(account: Account, siblings: Sequence[Account], usage: Mapping[str, float]) -> float:
-    """Return shares over usage, both as parts of the siblings' (itself included); infinite without usage, 0 without shares."""
+    """Return shares over usage, as parts of all siblings' (itself included); infinite without usage, 0 without shares."""
     shares = sum(a.shares for a in siblings)
     used = sum(actual_usage(a, usage) for a in siblings)
     if account.shares <= 0 or shares <= 0:
