@@ -5,20 +5,34 @@ Kay and Lauder, A Fair Share Scheduler, CACM 1988; as in Slurm, usage fades with
 
 from __future__ import annotations
 
-import math
+from gputwin.core.units import WEEK
+from gputwin.simulation.engine.compiled import inlined
+from gputwin.simulation.engine.state.tenants import GPU, Tenants, usage_at
+from gputwin.simulation.policy import FAIRNESS, FairnessRule
 
-LN2 = math.log(2.0)
-
-
-def usage_at(usage: float, since: float, rate: float, now: float, half_life: float) -> float:
-    """Return the decayed usage at `now` (resource-seconds) of who held `rate` since `since`; written for compiled code."""
-    elapsed = now - since
-    if half_life <= 0.0:
-        return usage + rate * elapsed
-    faded = math.exp(-LN2 * elapsed / half_life)
-    return usage * faded + rate * half_life / LN2 * (1.0 - faded)
+_usage_at = inlined(usage_at)
 
 
 def usage_key(usage: float, since: float, rate: float, now: float, half_life: float, weight: float) -> float:
     """Return the tenant's decayed usage per weight: the lowest goes next."""
     return usage_at(usage, since, rate, now, half_life) / weight
+
+
+def turn(tenants: Tenants, t: int, now: float) -> float:
+    """Return tenant t's decayed usage per weight."""
+    used = _usage_at(tenants.usage[t], tenants.since[t], tenants.rate[t], now, tenants.half_life[0])
+    return used / tenants.weights[t, GPU]
+
+
+FAIRNESS.add(
+    FairnessRule(
+        "fair-share",
+        "the tenant that has used least lately goes next: parts of the cluster × seconds, halved every `half_life` s "
+        "(0: never forgotten), over its weight",
+        turn=turn,
+        source="Kay and Lauder, A Fair Share Scheduler, CACM 31(1), 1988; Slurm's PriorityDecayHalfLife",
+        parameters={"half_life": WEEK},
+        at_least={"half_life": 0.0},
+        drifts=True,
+    )
+)

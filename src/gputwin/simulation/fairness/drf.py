@@ -12,6 +12,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from gputwin.simulation.engine.compiled import inlined
+from gputwin.simulation.engine.state.tenants import Tenants
+from gputwin.simulation.policy import FAIRNESS, FairnessRule
+
 Table = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-12
@@ -77,3 +81,22 @@ def fill(demands: Table, capacity: Table, weights: Table, tasks: Table | None = 
         used_up |= until_used_up <= step
         growing &= ~((demands > 0) & used_up).any(axis=1) & (until_enough > step)
     return given
+
+
+_dominant_share = inlined(dominant_share)
+
+
+def turn(tenants: Tenants, t: int, now: float) -> float:
+    """Return tenant t's weighted dominant share of the cluster."""
+    return _dominant_share(tenants.held, tenants.capacity, tenants.weights, t)
+
+
+FAIRNESS.add(
+    FairnessRule(
+        "drf",
+        "the tenant with the lowest dominant share goes next: the largest part it holds of CPU, memory, GPU compute or "
+        "GPU memory, over its weight",
+        turn=turn,
+        source="Ghodsi et al., Dominant Resource Fairness, NSDI'11, section 4",
+    )
+)

@@ -6,9 +6,14 @@ up to its limit of what is left.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
+from gputwin.simulation.engine.compiled import inlined
+from gputwin.simulation.engine.state.tenants import Tenants
 from gputwin.simulation.fairness.drf import Table
+from gputwin.simulation.policy import FAIRNESS, FairnessRule
 
 
 def allows(held: Table, request: Table, most: Table, t: int) -> bool:
@@ -40,3 +45,24 @@ def reclaim_order(held: Table, guaranteed: Table, capacity: Table, t: int) -> li
     """Return from whom tenant t reclaims: those who borrow, the largest borrowed part of a resource first."""
     part = (borrowed(held, guaranteed) / capacity).max(axis=1)
     return sorted((i for i in range(held.shape[0]) if i != t and part[i] > 0), key=lambda i: (-part[i], i))
+
+
+_allows = inlined(allows)
+
+
+def gate(tenants: Tenants, t: int, s: int) -> bool:
+    """Return whether tenant t may hold one more job of class s."""
+    return _allows(tenants.held, tenants.demands[s], tenants.most, t)
+
+
+FAIRNESS.add(
+    FairnessRule(
+        "quota",
+        "a tenant holds at most `share` of each resource and `gpus` GPUs (or those of its own terms); who would exceed "
+        "that is passed over; nothing is reclaimed",
+        gate=gate,
+        source="Kueue's nominal quota without borrowing",
+        parameters={"share": math.inf, "gpus": math.inf},
+        at_least={"share": 0.0, "gpus": 0.0},
+    )
+)

@@ -12,7 +12,9 @@ import heapq
 
 import numpy as np
 
+from gputwin.simulation.engine.state.tenants import Tenants
 from gputwin.simulation.fairness.drf import Table
+from gputwin.simulation.policy import FAIRNESS, FairnessRule
 
 
 def start_tag(virtual_time: float, last_finish: float) -> float:
@@ -76,3 +78,19 @@ def packet_finishes(arrival: Table, size: Table, tag: Table, rate: float) -> Tab
         now += size[j] / rate
         end[j] = now
     return end
+
+
+def turn(tenants: Tenants, t: int, now: float) -> float:
+    """Return the virtual time at which tenant t's next job starts."""
+    return tenants.tag[t]
+
+
+FAIRNESS.add(
+    FairnessRule(
+        "wfq",
+        "the tenant with the lowest start tag goes next; a job that starts moves its tenant's tag on by its part of the "
+        "cluster × predicted duration / weight",
+        turn=turn,
+        source="Goyal, Vin and Cheng, Start-time Fair Queueing, SIGCOMM'96",
+    )
+)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
 from gputwin.simulation.engine.fit.room import gpu_room
@@ -126,11 +128,11 @@ def has_all_room(world: World, s: int) -> bool:
 @compiled
 def first_with_room(world: World, count: int) -> int:
     """Return the job that goes first of those that have room now, thanks to one of the `count` touched nodes."""
-    tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
+    tree, shapes = world.queue.tree, world.queue.shapes
     branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
     _most_free(world, count, False)
     most = tree.most[0]
-    best, top = wide(-1), 1
+    best, best_key, top = wide(-1), np.inf, 1
     stack[0] = 1
     while top > 0:
         top -= 1
@@ -140,14 +142,14 @@ def first_with_room(world: World, count: int) -> int:
             continue
         if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
             continue
-        if best >= 0 and not before(jobs, wide(branch.job), best):
+        if best >= 0 and not (branch.key < best_key or (branch.key == best_key and branch.job < best)):
             continue
         if k < leaves:
             top = _push_children(branches, stack, top, k)
             continue
         s = wide(tree.shape_at[k - leaves])
         if shapes[s].tried != world.counters[0].passes and has_all_room(world, s):
-            best = first(world.queue, s)
+            best, best_key = first(world.queue, s), branch.key
     return best
 
 
