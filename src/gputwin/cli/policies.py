@@ -11,7 +11,8 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the policies: who goes next, who may overtake, where it goes, who must yield, how fast it runs.
+    """List the policies: who goes next, who may overtake, where it goes, whose turn it is, who must yield, how fast
+    it runs.
 
     Examples:
 

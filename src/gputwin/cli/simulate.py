@@ -40,6 +40,9 @@ def run(
         str,
         typer.Option("--predict", help="Durations believed: oracle, requested, a saved model, or a file of `predict`."),
     ] = "oracle",
+    fairness: Annotated[
+        str, typer.Option("--fairness", help="Whose turn it is; NAME or NAME:parameter=value; see `gputwin policies`.")
+    ] = "",
     preempt: Annotated[
         str, typer.Option("--preempt", help="Who must yield to a job that does not fit; see `gputwin policies`.")
     ] = "",
@@ -78,6 +81,8 @@ def run(
 
         gputwin simulate trace --order srtf --backfill greedy --checkpoint interval=30m,save=20s,restart=1m --mtbf 30d
 
+        gputwin simulate trace --backfill greedy --fairness drf
+
         gputwin simulate run/scenario.yaml -o again
     """
     from gputwin.simulation.cluster import cluster_for
@@ -97,6 +102,7 @@ def run(
             order=order,
             backfill=backfill,
             placement=placement,
+            fairness=fairness or None,
             preemption=preempt,
             sharing=share,
             speed=_speeds(speed),
@@ -217,6 +223,7 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
     say(
         f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): order {rules['order']}, "
         f"backfill {rules['backfill']}, placement {rules['placement']}"
+        + (f", fairness {rules['fairness']['name']}" if rules.get("fairness") else "")
     )
     if s["jobs_already_running"]:
         say(

@@ -15,6 +15,7 @@ from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
 from gputwin.simulation.policy import parse_policy
 from gputwin.simulation.run import Changes, Scheduler
+from gputwin.simulation.tenants import Fairness, Terms
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -96,6 +97,24 @@ class ElasticitySpec(_Part):
     scaling_exponent: Annotated[float, Field(gt=0, le=1)]
 
 
+class TenantSpec(_Part):
+    """The terms of one tenant: its weight against others, and how many GPUs it may hold (no limit where not given)."""
+
+    weight: Positive = 1.0
+    gpus: AtLeastZero | None = None
+
+
+class FairnessSpec(_Part):
+    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name."""
+
+    policy: Policy
+    tenants: dict[str, TenantSpec] = Field(default_factory=dict)
+
+
+def _as_fairness(value: Any) -> Any:
+    return {"policy": value} if isinstance(value, str) else value
+
+
 class Scenario(_Part):
     """One run: what ran, on what, under which rules, and what may go wrong meanwhile."""
 
@@ -105,6 +124,7 @@ class Scenario(_Part):
     order: Policy = Choice(name="fifo")
     backfill: str = "strict"
     placement: Policy = Choice(name="first-fit")
+    fairness: Annotated[FairnessSpec | None, BeforeValidator(_as_fairness)] = None
     preemption: str = ""
     sharing: Literal["fraction", "exclusive"] = "fraction"
     speed: SpeedSpec | None = None
@@ -120,7 +140,12 @@ class Scenario(_Part):
     def scheduler(self) -> Scheduler:
         """Return the rules of scheduling as the engine takes them."""
         return Scheduler(
-            self.order.name, self.backfill, self.placement.name, self.order.parameters, self.placement.parameters
+            self.order.name,
+            self.backfill,
+            self.placement.name,
+            self.order.parameters,
+            self.placement.parameters,
+            None if self.fairness is None else _fairness(self.fairness),
         )
 
     @property
@@ -145,6 +170,11 @@ class Scenario(_Part):
 
 def _or_infinity(value: float | None) -> float:
     return math.inf if value is None else value
+
+
+def _fairness(spec: FairnessSpec) -> Fairness:
+    terms = {name: Terms(t.weight, t.gpus) for name, t in spec.tenants.items()}
+    return Fairness(spec.policy.name, spec.policy.parameters, terms)
 
 
 def _faults(spec: FaultSpec) -> Faults:

@@ -15,6 +15,7 @@ from gputwin.simulation.engine.world import World
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.run import Changes, Scheduler, cluster_models, run
 from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.tenants import Fairness
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace
@@ -37,20 +38,22 @@ def simulate(
     sla_wait_seconds: float | None = None,
     predict_name: str = "given",
     changes: Changes | None = None,
+    fairness: Fairness | None = None,
     told: Callable[[World], None] | None = None,
 ) -> SimulationResult:
     """Return what would have happened to the trace's jobs on this cluster under these rules.
 
     A scenario says all of it by itself. Without a cluster the trace's own nodes are used. `predict` is what the
     scheduler believes of durations: 'oracle', 'requested', or a frame of predictions (`workload_of`), which the manifest
-    calls by `predict_name`. `changes` says what may change while jobs run; `told` is called from time to time.
+    calls by `predict_name`. `changes` says what may change while jobs run, `fairness` how tenants share; `told` is
+    called from time to time.
     """
     if isinstance(trace, Scenario):
         return simulate_scenario(trace, told=told)
     opened = open_trace(trace) if isinstance(trace, str) else trace
     target = cluster if isinstance(cluster, Cluster) else cluster_for(opened, cluster)
     workload = workload_of(opened, cluster_models(target), share=share, predict=predict)
-    scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {})
+    scheduler = Scheduler(order, backfill, placement, order_parameters or {}, placement_parameters or {}, fairness)
     outcome = run(workload, target, scheduler, seed=seed, bin_seconds=bin_seconds, changes=changes, told=told)
     result = result_of(
         outcome, fingerprint=opened.meta.fingerprint, sla_wait_seconds=sla_wait_seconds, use=use_of(opened)
@@ -86,6 +89,7 @@ def simulate_scenario(
         sla_wait_seconds=scenario.sla_wait_seconds,
         predict_name=scenario.prediction,
         changes=scenario.changes,
+        fairness=rules.fairness,
         told=told,
     )
     described: dict[str, Any] = scenario.model_dump(mode="json", exclude_defaults=True)

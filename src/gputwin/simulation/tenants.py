@@ -20,12 +20,13 @@ class Terms:
     """What is agreed with a tenant: its weight against others, and how many GPUs it may hold."""
 
     weight: float = 1.0
-    gpus: float = math.inf
+    gpus: float | None = None
+    """None: no limit."""
 
     def __post_init__(self) -> None:
         if not (0 < self.weight < math.inf):
             raise UserError(f"a tenant's weight is {self.weight:g}; give more than 0")
-        if not self.gpus >= 0:
+        if self.gpus is not None and not self.gpus >= 0:
             raise UserError(f"a tenant's limit of GPUs is {self.gpus:g}; give 0 or more")
 
 
@@ -46,7 +47,7 @@ def make_tenants(workload: Workload, machines: Machines, fairness: Fairness | No
     terms = [(fairness.tenants if fairness is not None else {}).get(name, Terms()) for name in names]
     capacity = _capacity(machines)
     most = np.full((tenants, RESOURCES), given.get("share", math.inf)) * np.where(capacity > 0, capacity, 1.0)
-    limits = np.array([min(t.gpus, given.get("gpus", math.inf)) for t in terms]).reshape(tenants)
+    limits = np.array([given.get("gpus", math.inf) if t.gpus is None else t.gpus for t in terms]).reshape(tenants)
     most[:, GPU] = np.minimum(most[:, GPU], limits * WHOLE)
     demands = _demands(workload) if fairness is not None else np.zeros((0, RESOURCES))
     part = np.divide(demands, capacity, out=np.zeros(demands.shape), where=capacity > 0)
