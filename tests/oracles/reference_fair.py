@@ -55,7 +55,8 @@ class FairReference(Reference):
         self.demand = [demand_of(job) for job in jobs]
         self.part = [max((d / c if c > 0 else 0.0) for d, c in zip(x, self.capacity, strict=True)) for x in self.demand]
         self.held = [[0.0] * 4 for _ in tenants]
-        self.usage, self.since, self.rate = ([0.0 for _ in tenants] for _ in range(3))
+        self.used: list[list[tuple[float, float, float]]] = [[(0.0, 0.0, 0.0)] for _ in tenants]
+        """When each tenant's use changed, what it had used by then, and what it held from then on."""
         self.tag, self.finish, self.virtual = [0.0 for _ in tenants], [0.0 for _ in tenants], 0.0
         self.known: set[int] = set()
         self.head: tuple[int, object] | None = None
@@ -85,22 +86,27 @@ class FairReference(Reference):
             return max(parts, default=0.0)
         if self.fairness == "wfq":
             return self.tag[t]
-        return self._used(t) / self.weights[t]
+        return self._used(t, self._worked_out()) / self.weights[t]
 
-    def _used(self, t: int) -> float:
-        """Return what tenant t has used until now, halved every half-life."""
-        elapsed, half_life = self.now - self.since[t], self.parameters.get("half_life", 604800.0)
+    def _used(self, t: int, at: float) -> float:
+        """Return what tenant t has used until `at`, halved every half-life."""
+        since, usage, rate = [entry for entry in self.used[t] if entry[0] <= at][-1]
+        half_life = self.parameters.get("half_life", 604800.0)
         if half_life <= 0:
-            return self.usage[t] + self.rate[t] * elapsed
-        faded = 0.5 ** (elapsed / half_life)
-        return self.usage[t] * faded + self.rate[t] * half_life / 0.6931471805599453 * (1.0 - faded)
+            return usage + rate * (at - since)
+        faded = 0.5 ** ((at - since) / half_life)
+        return usage * faded + rate * half_life / 0.6931471805599453 * (1.0 - faded)
+
+    def _worked_out(self) -> float:
+        """Return when turns by usage were last worked out: at the last multiple of the period."""
+        period = self.parameters.get("period", 300.0)
+        return self.now if period <= 0 else math.floor(self.now / period) * period
 
     def _charge(self, j: int, sign: int) -> None:
         t = self.jobs[j].tenant
         if self.fairness == "fair-share":
-            self.usage[t] = self._used(t)
-        self.since[t] = self.now
-        self.rate[t] += sign * self.part[j]
+            rate = self.used[t][-1][2] + sign * self.part[j]
+            self.used[t].append((self.now, self._used(t, self.now), rate))
         self.held[t] = [h + sign * d for h, d in zip(self.held[t], self.demand[j], strict=True)]
         if sign > 0:
             self.virtual = max(self.virtual, self.tag[t])

@@ -37,6 +37,7 @@ def fair_case(seed: int) -> tuple[Case, dict[str, float], tuple[float, ...]]:
     count = max(job.tenant for job in jobs) + 1
     parameters = {
         "half_life": dice.choice([0.0, 2.0, 5.0]),
+        "period": dice.choice([0.0, 0.0, 2.0, 3.0]),
         "share": dice.choice([0.25, 0.5, 0.75, 1.0]),
         "gpus": dice.choice([1.0, 2.0, 1e9]),
     }

@@ -110,7 +110,7 @@ def test_wfq_gives_no_credit_for_idle_time() -> None:
 def test_fair_share_remembers_usage_and_forgets_it() -> None:
     """One GPU. Tenant 0 used it for 10 s; then both submit: tenant 1 goes first, unless that was many half-lives ago."""
     jobs = [of(0, job(0, 10, gpus(1))), of(0, job(5, 4, gpus(1))), of(1, job(6, 4, gpus(1)))]
-    assert starts(played(jobs, Fairness("fair-share"), nodes=(Node(1),))) == [0, 14, 10]
+    assert starts(played(jobs, Fairness("fair-share", {"period": 0.0}), nodes=(Node(1),))) == [0, 14, 10]
     # Usage of 10 GPU-seconds an hour ago is nothing against 1 s just now.
     jobs = [
         of(0, job(0, 10, gpus(1))),
@@ -118,15 +118,27 @@ def test_fair_share_remembers_usage_and_forgets_it() -> None:
         of(1, job(3600, 9, gpus(1))),
         of(0, job(3600, 9, gpus(1))),
     ]
-    done = played(jobs, Fairness("fair-share", {"half_life": 60.0}), nodes=(Node(1),))
+    done = played(jobs, Fairness("fair-share", {"half_life": 60.0, "period": 0.0}), nodes=(Node(1),))
     assert starts(done) == [0, 3600, 3610, 3601]
-    done = played(jobs, Fairness("fair-share", {"half_life": 0.0}), nodes=(Node(1),))
+    done = played(jobs, Fairness("fair-share", {"half_life": 0.0, "period": 0.0}), nodes=(Node(1),))
     assert starts(done) == [0, 3600, 3601, 3610]
+
+
+def test_fair_share_is_worked_out_once_a_period() -> None:
+    """One GPU, period 20 s. At 10 nobody counts as having used it; at 20 tenant 0 does, so tenant 1 goes on."""
+    jobs = [
+        of(0, job(0, 10, gpus(1))),
+        of(0, job(1, 10, gpus(1))),
+        of(0, job(2, 5, gpus(1))),
+        of(1, job(3, 5, gpus(1))),
+    ]
+    fairness = Fairness("fair-share", {"half_life": 0.0, "period": 20.0})
+    assert starts(played(jobs, fairness, nodes=(Node(1),))) == [0, 10, 25, 20]
 
 
 def test_within_a_tenant_the_chosen_order_decides() -> None:
     jobs = [of(0, job(0, 9, gpus(4))), of(0, job(1, 8, gpus(4))), of(0, job(1, 2, gpus(4))), of(1, job(1, 5, gpus(4)))]
-    done = played(jobs, Fairness("fair-share"), order="sjf")
+    done = played(jobs, Fairness("fair-share", {"period": 0.0}), order="sjf")
     assert starts(done) == [0, 16, 14, 9]
 
 

@@ -62,6 +62,8 @@ def make_tenants(workload: Workload, machines: Machines, fairness: Fairness | No
         since=np.zeros(tenants),
         rate=np.zeros(tenants),
         half_life=np.array([given.get("half_life", 0.0)]),
+        period=np.array([given.get("period", 0.0)]),
+        counted=np.zeros(tenants),
         tag=np.zeros(tenants),
         finish=np.zeros(tenants),
         virtual=np.zeros(1),

@@ -11,7 +11,7 @@ from gputwin.simulation.engine.queue.jobs import before, first
 from gputwin.simulation.engine.queue.shape_tree import update_leaf
 from gputwin.simulation.engine.queue.startable import has_all_room
 from gputwin.simulation.engine.state.records import wide
-from gputwin.simulation.engine.state.tenants import DIRTY, FLIPPED, OPENED, mark
+from gputwin.simulation.engine.state.tenants import DIRTY, FLIPPED, OPENED, last_worked_out, mark
 from gputwin.simulation.engine.world import World
 
 
@@ -20,7 +20,9 @@ def begin_turns(world: World, now: float, turn: Any, gate: Any) -> None:
     """Begin a pass: ask the rules again about every tenant of whom something has changed, or whose turn drifts."""
     turns = world.turns
     turns.counts[FLIPPED] = turns.counts[OPENED] = 0
-    if world.settings[0].drifts != 0:
+    before = last_worked_out(now, world.tenants.period[0])
+    if world.settings[0].drifts != 0 and before > turns.worked_out[0]:
+        turns.worked_out[0] = before
         for t in range(turns.waiting.size):
             if turns.waiting[t] > 0:
                 mark(turns, wide(t))

@@ -32,6 +32,8 @@ class Tenants(NamedTuple):
     since: Floats  # [t] s
     rate: Floats  # [t] parts of the cluster in use from `since` on
     half_life: Floats  # [1] s of usage; 0: it does not decay
+    period: Floats  # [1] s after which turns by usage are worked out again; 0: at each pass
+    counted: Floats  # [t] usage when turns were last worked out, if something has changed since
     tag: Floats  # [t] virtual time at which its next job starts
     finish: Floats  # [t] virtual time at which its last started job ends
     virtual: Floats  # [1] virtual time: the highest tag of who has started
@@ -49,6 +51,7 @@ class Turns(NamedTuple):
     flipped_in: Ints  # [s] the pass in which a class is listed there
     opened: SmallInts  # classes let go in the present pass
     counts: Ints  # lengths of these lists
+    worked_out: Floats  # [1] when turns that change with time alone were last worked out, s
 
 
 DIRTY, FLIPPED, OPENED, TURN_COUNTS = range(4)
@@ -70,6 +73,7 @@ def make_turns(jobs: Records, shapes: int, tenants: int) -> Turns:
         flipped_in=np.full(shapes, -1, np.int64),
         opened=np.zeros(shapes, np.int32),
         counts=np.zeros(TURN_COUNTS, np.int64),
+        worked_out=np.full(1, -np.inf),
     )
 
 
@@ -82,7 +86,13 @@ def usage_at(usage: float, since: float, rate: float, now: float, half_life: flo
     return usage * faded + rate * half_life / 0.6931471805599453 * (1.0 - faded)
 
 
+def worked_out_at(now: float, period: float) -> float:
+    """Return when turns by usage were last worked out, s: at the last multiple of the period."""
+    return now if period <= 0.0 else np.floor(now / period) * period
+
+
 _usage_at = compiled(usage_at)
+last_worked_out = compiled(worked_out_at)
 
 
 @inlined
@@ -111,6 +121,11 @@ def charge(world: World, j: int, sign: int, now: float) -> None:
     t, s = wide(job.tenant), wide(job.shape)
     for r in range(RESOURCES):
         tenants.held[t, r] += sign * tenants.demands[s, r]
+    before = last_worked_out(now, tenants.period[0])
+    if tenants.since[t] < before:
+        tenants.counted[t] = _usage_at(
+            tenants.usage[t], tenants.since[t], tenants.rate[t], before, tenants.half_life[0]
+        )
     tenants.usage[t] = _usage_at(tenants.usage[t], tenants.since[t], tenants.rate[t], now, tenants.half_life[0])
     tenants.since[t] = now
     tenants.rate[t] += sign * tenants.part[s]
