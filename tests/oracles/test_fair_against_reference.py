@@ -11,6 +11,7 @@ import pytest
 from gputwin.simulation.policy import FAIRNESS
 from gputwin.simulation.run import Scheduler, run
 from gputwin.simulation.tenants import Fairness, Terms
+from tests.conformance.crowd import NODES, crowd
 from tests.oracles.cases import Case, outcomes_of, random_case
 from tests.oracles.reference import Outcome
 from tests.oracles.reference_fair import simulate_fair
@@ -76,6 +77,24 @@ def test_every_start_node_device_and_cause_agrees(fairness: str, backfill: str) 
         for seed in range(begin, begin + CASES):
             changed += compare(fairness, (order, backfill, PLACEMENTS[seed % len(PLACEMENTS)]), seed)
     assert changed > 0
+
+
+@pytest.mark.parametrize("backfill", ["strict", "greedy"])
+@pytest.mark.parametrize("fairness", RULES)
+def test_a_crowd_is_scheduled_alike(fairness: str, backfill: str) -> None:
+    """Longer queues and more nodes than the small cases have, times that are no round numbers."""
+    dice = random.Random(f"{fairness}/{backfill}")
+    case = crowd(5, 30, nodes=NODES[1:11:2])
+    case = Case(
+        case.nodes, tuple(replace(job, tenant=k if k < 4 else dice.randrange(4)) for k, job in enumerate(case.jobs))
+    )
+    parameters = {"quota": {"share": 0.5}, "fair-share": {"half_life": 5000.0, "period": 0.0}}.get(fairness, {})
+    rules, weights = (dice.choice(ORDERS), backfill, dice.choice(PLACEMENTS)), (1.0, 1.0, 2.0, 3.0)
+    plain = simulate_fair(case.nodes, case.jobs, rules, fairness, parameters, weights)
+    found = differences(by_engine(case, rules, fairness, parameters, weights), plain)
+    assert not found, f"{fairness}, {rules}: {'; '.join(found)}"
+    without = case.by_reference(*rules)
+    assert [str(o.start) for o in without] != [str(o.start) for o in plain]
 
 
 def test_the_reference_knows_every_registered_rule() -> None:

@@ -64,7 +64,7 @@ def _node(spec: dict[str, Any], is_queue: bool) -> QuotaNode:
 def workload_of(spec: dict[str, Any], queue: str, flavors: dict[str, str] | str) -> Workload:
     """Return the workload; `flavors` is the flavor of each resource, or the one of all."""
     held = {
-        FlavorResource(flavors if isinstance(flavors, str) else flavors[r], r): amount(r, v)
+        FlavorResource(flavors if isinstance(flavors, str) else flavors.get(r, "default"), r): amount(r, v)
         for r, v in spec["requests"].items()
     }
     return Workload(

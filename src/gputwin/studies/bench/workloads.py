@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -70,6 +71,14 @@ def whole_gpu_jobs(jobs: int, kinds: Sequence[Kind], load: float, seed: int) -> 
     requests["max_per_node"] = requests["application"] = -1
     anywhere = np.ones((len(kinds), 1), np.bool_)
     return Workload(records, shapes, groups, requests, anywhere, pl.Series(dtype=pl.String), ("everyone",), ("",), {})
+
+
+def with_tenants(workload: Workload, tenants: int, seed: int) -> Workload:
+    """Return the same jobs, of so many tenants: the k-th has a part of them like 1/k^0.8."""
+    parts = 1.0 / np.arange(1, tenants + 1) ** 0.8
+    jobs = workload.jobs.copy()
+    jobs["tenant"] = stream(seed, "bench tenants").choice(tenants, jobs.size, p=parts / parts.sum())
+    return replace(workload, jobs=jobs, tenants=tuple(f"tenant-{t}" for t in range(tenants)))
 
 
 def pai_jobs(jobs: int, load: float, seed: int) -> tuple[Workload, Cluster]:
