@@ -75,6 +75,8 @@ def workload_of(spec: dict[str, Any], queue: str, flavors: dict[str, str] | str)
         spec.get("admitted_at", 0.0),
         spec.get("created_at", 0.0),
         bool(spec.get("evicted", False)),
+        spec.get("local_queue", ""),
+        spec.get("local_queue_usage"),
     )
 
 

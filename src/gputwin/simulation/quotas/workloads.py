@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import cmp_to_key
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,9 @@ class Workload:
     created_at: float = 0.0
     evicted: bool = False
     """Whether it is already on its way out."""
+    local_queue: str = ""
+    local_usage: float | None = None
+    """What its local queue has used lately, where the queue shares by usage (Kueue's admission fair sharing)."""
 
 
 class Victim(NamedTuple):
@@ -116,13 +120,23 @@ class Contention:
             return lower or newer
         return policy == "Any"
 
-    def order(self, workload: Workload) -> tuple[bool, bool, int, float, str]:
+    def order(self, workload: Workload) -> Any:
         """Return the sort key of candidates.
 
-        Already evicted first, then other queues' before one's own, lower priority, admitted later, and by name.
+        Already evicted first, then other queues' before one's own, of two local queues of one queue that of higher usage,
+        lower priority, admitted later, and by name.
         """
-        own = workload.queue == self.incoming.queue
-        return not workload.evicted, own, workload.priority, -workload.admitted_at, workload.name
+        return cmp_to_key(self._compare)(workload)
+
+    def _compare(self, a: Workload, b: Workload) -> int:
+        """Return less than 0 where a goes before b."""
+        first, second = ((not w.evicted, w.queue == self.incoming.queue) for w in (a, b))
+        apart = first == second and a.queue == b.queue and a.local_queue != b.local_queue
+        known = a.local_usage is not None and b.local_usage is not None
+        if apart and known and a.local_usage != b.local_usage:
+            return -1 if (a.local_usage or 0.0) > (b.local_usage or 0.0) else 1
+        rank_a, rank_b = ((w.priority, -w.admitted_at, w.name) for w in (a, b))
+        return -1 if (first, rank_a) < (second, rank_b) else int((first, rank_a) > (second, rank_b))
 
     def keep_back(self, victims: list[Victim], may_borrow: bool) -> list[Victim]:
         """Return the victims still needed: each but the last is put back if the incoming workload fits without it."""
