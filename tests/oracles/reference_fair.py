@@ -50,6 +50,7 @@ class FairReference(Reference):
     ) -> None:
         super().__init__(nodes, jobs, order, backfill, placement)
         self.fairness, self.parameters, self.weights = fairness, parameters, weights
+        self.shapes = [job.groups for job in jobs]  # as given: the same groups in another order are another shape
         tenants = range(len(weights))
         self.capacity = capacity_of(nodes)
         self.demand = [demand_of(job) for job in jobs]
@@ -62,7 +63,7 @@ class FairReference(Reference):
         self.head: tuple[int, object] | None = None
 
     def _class(self, j: int) -> tuple[int, object]:
-        return self.jobs[j].tenant, self.jobs[j].groups
+        return self.jobs[j].tenant, self.shapes[j]
 
     def _allowed(self, j: int) -> bool:
         if self.fairness != "quota":

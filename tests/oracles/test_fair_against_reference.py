@@ -17,7 +17,7 @@ from tests.oracles.reference import Outcome
 from tests.oracles.reference_fair import simulate_fair
 from tests.oracles.test_against_reference import differences
 
-CASES = 40
+CASES = 25
 """Per rule, backfill and order; `python -m tests.oracles.test_fair_against_reference 1000` compares 1000 of each."""
 RULES = ("drf", "wfq", "fair-share", "quota")
 ORDERS = ("fifo", "sjf", "priority")
