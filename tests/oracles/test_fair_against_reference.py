@@ -79,6 +79,11 @@ def test_every_start_node_device_and_cause_agrees(fairness: str, backfill: str) 
     assert changed > 0
 
 
+def test_who_has_lost_its_room_in_the_pass_gives_its_tenant_no_turn() -> None:
+    """A new shape had room when the pass began; by its turn it has none, though another of its tenant has."""
+    assert compare("fair-share", ("sjf", "greedy", "topology"), 1_000_063) > 0
+
+
 @pytest.mark.parametrize("backfill", ["strict", "greedy"])
 @pytest.mark.parametrize("fairness", RULES)
 def test_a_crowd_is_scheduled_alike(fairness: str, backfill: str) -> None:

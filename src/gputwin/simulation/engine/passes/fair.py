@@ -12,16 +12,16 @@ from gputwin.simulation.engine.attribution.waiting import consider, end_pass
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.totals import KNOWN, NEW_SHAPES, NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting
-from gputwin.simulation.engine.placing.place import fits, place
+from gputwin.simulation.engine.placing.place import fits, place, unplace
 from gputwin.simulation.engine.queue.jobs import first
-from gputwin.simulation.engine.queue.startable import (
+from gputwin.simulation.engine.queue.startable import has_all_room, lacking, list_touched, measure_free, wait_for
+from gputwin.simulation.engine.queue.turns import (
+    begin_turns,
+    first_of_tenant,
     first_with_room,
-    has_all_room,
-    lacking,
-    list_touched,
-    wait_for,
+    goes_before,
+    refresh_turns,
 )
-from gputwin.simulation.engine.queue.turns import begin_turns, first_of_tenant, goes_before, refresh_turns
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.state.tenants import FLIPPED, OPENED
 from gputwin.simulation.engine.world import World
@@ -43,17 +43,20 @@ def fair_greedy_pass(
     nodes = list_touched(world, False)
     begin_turns(world, now, turn, gate)
     fresh = _classes_to_ask(world)
+    # Room only becomes less in a pass, so that this bounds it to the end.
+    measure_free(world, nodes, False)
     while True:
-        j = first_with_room(world, nodes)
-        s = wide(queue.jobs[j].shape) if j >= 0 else wide(-1)
+        s = first_with_room(world)
         for k in range(fresh):
             other = wide(queue.candidates[k])
-            if s < 0 or goes_before(world, other, s):
+            if (s < 0 or goes_before(world, other, s)) and has_all_room(world, other):
                 s = other
         if s < 0:
             break
-        if world.settings[0].turns != 0:
-            s = first_of_tenant(world, s, True)
+        c = first_of_tenant(world, s, True) if world.settings[0].turns != 0 else s
+        # The turn is the tenant's because of s: that must be able to start even if another of its classes goes first.
+        if c == s or queue.shapes[s].groups == 1 or _can_start(world, s, score, devices):
+            s = c
         if place(world, first(queue, s), score, devices):
             start_waiting(world, first(queue, s), now)
             refresh_turns(world, now, turn, gate)
@@ -91,6 +94,17 @@ def fair_strict_pass(
         refresh_turns(world, now, turn, gate)
     end_pass(world, head, now)
     _consider_flipped(world, now)
+
+
+@compiled
+def _can_start(world: World, s: int, score: Any, devices: Any) -> bool:
+    """Return whether the groups of class s have room together."""
+    j = first(world.queue, s)
+    if not place(world, j, score, devices):
+        return False
+    begin = world.queue.jobs[j].first_slot
+    unplace(world, begin, begin + world.queue.shapes[s].instances)
+    return True
 
 
 @compiled

@@ -12,10 +12,11 @@ from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.placing.place import place
 from gputwin.simulation.engine.queue.jobs import before, first, first_of_all
 from gputwin.simulation.engine.queue.startable import (
-    first_with_room,
+    gather,
     has_all_room,
     lacking,
     list_touched,
+    next_with_room,
     wait_for,
 )
 from gputwin.simulation.engine.state.records import wide
@@ -33,8 +34,9 @@ def greedy_pass(
     nodes = list_touched(world, world.counters[0].held_back != 0)
     world.counters[0].held_back = 0
     fresh = _new_shapes(world)
+    gather(world, nodes, 0.0, False, wide(NOBODY))
     while True:
-        j = first_with_room(world, nodes)
+        j = next_with_room(world)
         for k in range(fresh):
             other = first(queue, wide(queue.candidates[k]))
             if j < 0 or before(queue.jobs, other, j):

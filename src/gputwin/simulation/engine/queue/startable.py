@@ -1,23 +1,21 @@
 """Who may start now: the first job in order that a changed node makes room for.
 
 At the end of a pass nobody waits who could have started. So at the next one only nodes changed since can help, and only
-shapes that have room there for the group they wait for (`shape_tree.py`). These are found by branch and bound.
+shapes that have room there for the group they wait for (`shape_tree.py`). These are gathered once and then asked in order.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
 from gputwin.simulation.engine.fit.room import gpu_room
-from gputwin.simulation.engine.fit.totals import KINDS_OPEN, PASSED
-from gputwin.simulation.engine.queue.jobs import before, first, first_short
-from gputwin.simulation.engine.queue.shape_tree import ANYTHING, precedes, watch
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KINDS_OPEN, KNOWN, PASSED
+from gputwin.simulation.engine.queue.jobs import first, first_short
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING, ShapeTree, watch
 from gputwin.simulation.engine.reservations.mask import FIELDS, SHARES, lacks_beside
-from gputwin.simulation.engine.state.records import WHOLE, Records, SmallInts, wide
+from gputwin.simulation.engine.state.records import WHOLE, Ints, Records, wide
 from gputwin.simulation.engine.world import SHOWN, World
 
 _FEW = 32
@@ -91,6 +89,8 @@ def _lacks(world: World, g: int) -> bool:
     changed since, and no more than what such nodes have now.
     """
     index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
+    if world.totals.entries[r].holders > 0 and world.totals.state[CAUGHT_UP] == index.log_end[LOG_END]:
+        return world.totals.entries[r].total < size
     request, end, mask = world.requests[r], index.log_end[LOG_END], index.log.size - 1
     if request.counted_at >= 0 and index.log_end[FREED] > request.counted_at:
         if end - request.counted_at > min(_FEW, index.log.size):
@@ -126,42 +126,153 @@ def has_all_room(world: World, s: int) -> bool:
 
 
 @compiled
-def first_with_room(world: World, count: int) -> int:
-    """Return the job that goes first of those that have room now, thanks to one of the `count` touched nodes."""
-    tree, shapes = world.queue.tree, world.queue.shapes
-    branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
-    _most_free(world, count, False)
-    most = tree.most[0]
-    best, best_key, top = wide(-1), np.inf, 1
-    stack[0] = 1
+def gather(world: World, count: int, window: float, beside: bool, head: int) -> None:
+    """Collect the shapes that may start thanks to one of the `count` touched nodes, in the order of their jobs.
+
+    While a pass lasts, room only becomes less, so that nobody else can join them. `beside`: a job may overtake that ends
+    within `window`, or that leaves the reservation what it will need; else whoever has room. `head`: the shape that has
+    the reservation, and is not asked.
+    """
+    tree, branches, stack, jobs = world.queue.tree, world.queue.tree.branches, world.queue.tree.stack, world.queue.jobs
+    leaves = branches.size // 2
+    measure_free(world, count, beside)
+    most, left = tree.most[0], tree.most[1]
+    tree.gathered[0] = 0
+    stack[0], top = 1, 1
     while top > 0:
         top -= 1
         k = wide(stack[top])
         branch = branches[k]
-        if branch.job < 0 or not _within(branch, most):
+        if branch.job < 0 or not within(branch, most):
+            continue
+        if beside and branch.least > window and not within(branch, left):
             continue
         if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
             continue
-        if best >= 0 and not (branch.key < best_key or (branch.key == best_key and branch.job < best)):
-            continue
         if k < leaves:
-            top = _push_children(branches, stack, top, k)
+            stack[top], stack[top + 1] = 2 * k, 2 * k + 1
+            top += 2
             continue
         s = wide(tree.shape_at[k - leaves])
-        if shapes[s].tried != world.counters[0].passes and has_all_room(world, s):
-            best, best_key = first(world.queue, s), branch.key
-    return best
+        if s != head:
+            j = candidate(world, s, window) if beside else _first_with_room(world, s)
+            if j >= 0:
+                _add(tree, jobs[j].key, j, s)
+
+
+@compiled
+def next_with_room(world: World) -> int:
+    """Return the job that goes first of those gathered that have room now; -1 for none."""
+    tree = world.queue.tree
+    while tree.gathered[0] > 0:
+        j = _first_with_room(world, wide(tree.steps[0].shape))
+        if _is_on_top(world, j):
+            return j
+    return wide(-1)
+
+
+@compiled
+def next_beside(world: World, window: float) -> int:
+    """Return the job that goes first of those gathered that may overtake; -1 for none."""
+    tree, shapes = world.queue.tree, world.queue.shapes
+    while tree.gathered[0] > 0:
+        s = wide(tree.steps[0].shape)
+        j = candidate(world, s, window) if shapes[s].waiting > 0 and still_has_room(world, s) else wide(-1)
+        if _is_on_top(world, j):
+            return j
+    return wide(-1)
 
 
 @inlined
-def _within(branch: Any, most: Any) -> bool:
+def _first_with_room(world: World, s: int) -> int:
+    """Return the first job of shape s, unless it has no room or was tried in vain in this pass; then -1."""
+    shape = world.queue.shapes[s]
+    if shape.waiting > 0 and shape.tried != world.counters[0].passes and has_all_room(world, s):
+        return first(world.queue, s)
+    return wide(-1)
+
+
+@inlined
+def still_has_room(world: World, s: int) -> bool:
+    """Return whether each group of shape s has room after what has started in this pass; else it is closed for the pass."""
+    shape = world.queue.shapes[s]
+    if shape.joined == KNOWN and shape.reach != CLOSED:
+        g = lacking(world, s)
+        if g != ANYTHING:
+            shape.reach = CLOSED
+            wait_for(world, s, g)
+    return shape.reach != CLOSED
+
+
+@inlined
+def _is_on_top(world: World, j: int) -> bool:
+    """Let the first step be job j of the same shape, in its order, or drop it; return whether j is first."""
+    tree, jobs = world.queue.tree, world.queue.jobs
+    if j < 0:
+        _drop(tree.steps, tree.gathered)
+        return False
+    if tree.steps[0].job == j:
+        return True
+    tree.steps[0].key, tree.steps[0].job = jobs[j].key, j
+    _sink(tree.steps, tree.gathered[0])
+    return wide(tree.steps[0].job) == j
+
+
+@inlined
+def _add(tree: ShapeTree, key: float, job: int, shape: int) -> None:
+    """Add a step to the heap."""
+    steps, i = tree.steps, tree.gathered[0]
+    tree.gathered[0] = i + 1
+    while i > 0:
+        above = steps[(i - 1) >> 1]
+        if above.key < key or (above.key == key and above.job < job):
+            break
+        step = steps[i]
+        step.key, step.job, step.shape = above.key, above.job, above.shape
+        i = (i - 1) >> 1
+    step = steps[i]
+    step.key, step.job, step.shape = key, job, shape
+
+
+@compiled
+def _drop(steps: Records, gathered: Ints) -> None:
+    """Take out the first step."""
+    gathered[0] -= 1
+    last = steps[gathered[0]]
+    steps[0].key, steps[0].job, steps[0].shape = last.key, last.job, last.shape
+    _sink(steps, gathered[0])
+
+
+@compiled
+def _sink(steps: Records, size: int) -> None:
+    """Bring the first step to where it belongs."""
+    i, key, job, shape = 0, steps[0].key, steps[0].job, steps[0].shape
+    while 2 * i + 1 < size:
+        c = 2 * i + 1
+        if c + 1 < size and _earlier(steps, c + 1, c):
+            c += 1
+        below = steps[c]
+        if key < below.key or (key == below.key and job < below.job):
+            break
+        steps[i].key, steps[i].job, steps[i].shape = below.key, below.job, below.shape
+        i = c
+    steps[i].key, steps[i].job, steps[i].shape = key, job, shape
+
+
+@inlined
+def _earlier(steps: Records, a: int, b: int) -> bool:
+    return steps[a].key < steps[b].key or (steps[a].key == steps[b].key and steps[a].job < steps[b].job)
+
+
+@inlined
+def within(branch: Any, most: Any) -> bool:
     """Return whether somebody below the branch may ask for no more than there is at most on one node."""
     enough = branch.cpu <= most.cpu and branch.memory <= most.memory and branch.share <= most.share
     return enough and branch.whole <= most.whole and branch.models & most.models != 0
 
 
 @compiled
-def _most_free(world: World, count: int, beside: bool) -> None:
+def measure_free(world: World, count: int, beside: bool) -> None:
     """Work out the most of each resource free on one of the touched nodes; `beside`: also of what a reservation leaves."""
     tree, index = world.queue.tree, world.index
     for which in range(2):
@@ -184,51 +295,6 @@ def _most_free(world: World, count: int, beside: bool) -> None:
             left.cpu, left.memory = max(left.cpu, cpu), max(left.memory, memory)
             left.share, left.whole = max(left.share, share), max(left.whole, whole)
             left.models |= node.models
-
-
-@inlined
-def _push_children(branches: Records, stack: SmallInts, top: int, k: int) -> int:
-    """Put the branches below k on the stack, the one that goes first on top."""
-    a = 2 * k + 1 if precedes(branches[2 * k + 1], branches[2 * k]) else 2 * k
-    stack[top], stack[top + 1] = a ^ 1, a
-    return top + 2
-
-
-@compiled
-def first_beside(world: World, count: int, window: float, head: int) -> int:
-    """Return the job that goes first of those that may overtake now, thanks to one of the `count` touched nodes.
-
-    A job may overtake that ends within `window`, or that leaves the reservation what it will need. `head`: the shape
-    that has the reservation, and is not asked.
-    """
-    tree, jobs = world.queue.tree, world.queue.jobs
-    branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
-    _most_free(world, count, True)
-    most, left = tree.most[0], tree.most[1]
-    best, top = wide(-1), 1
-    stack[0] = 1
-    while top > 0:
-        top -= 1
-        k = wide(stack[top])
-        branch = branches[k]
-        if branch.job < 0 or not _within(branch, most):
-            continue
-        if branch.least > window and not _within(branch, left):
-            continue
-        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
-            continue
-        if best >= 0 and not before(jobs, wide(branch.job), best):
-            continue
-        if k < leaves:
-            top = _push_children(branches, stack, top, k)
-            continue
-        s = wide(tree.shape_at[k - leaves])
-        if s == head:
-            continue
-        j = candidate(world, s, window)
-        if j >= 0 and (best < 0 or before(jobs, j, best)):
-            best = j
-    return best
 
 
 @compiled

@@ -8,8 +8,8 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.queue.jobs import before, first
-from gputwin.simulation.engine.queue.shape_tree import update_leaf
-from gputwin.simulation.engine.queue.startable import has_all_room
+from gputwin.simulation.engine.queue.shape_tree import precedes, update_leaf
+from gputwin.simulation.engine.queue.startable import has_all_room, within
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.state.tenants import DIRTY, FLIPPED, OPENED, last_worked_out, mark
 from gputwin.simulation.engine.world import World
@@ -78,6 +78,37 @@ def goes_before(world: World, a: int, b: int) -> bool:
     """Return whether the first job of class a goes before that of class b."""
     key_a, key_b = turn_of(world, a), turn_of(world, b)
     return key_a < key_b or (key_a == key_b and first(world.queue, a) < first(world.queue, b))
+
+
+@compiled
+def first_with_room(world: World) -> int:
+    """Return the class that goes first of those that have room now, thanks to the nodes `measure_free` has looked at.
+
+    Turns change with every start, so that the tree is searched anew each time, by branch and bound.
+    """
+    tree, shapes = world.queue.tree, world.queue.shapes
+    branches, stack, leaves, most = tree.branches, tree.stack, tree.branches.size // 2, tree.most[0]
+    best, best_job, best_key, top = wide(-1), wide(-1), np.inf, 1
+    stack[0] = 1
+    while top > 0:
+        top -= 1
+        k = wide(stack[top])
+        branch = branches[k]
+        if branch.job < 0 or not within(branch, most):
+            continue
+        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
+            continue
+        if best >= 0 and not (branch.key < best_key or (branch.key == best_key and branch.job < best_job)):
+            continue
+        if k < leaves:
+            a = 2 * k + 1 if precedes(branches[2 * k + 1], branches[2 * k]) else 2 * k
+            stack[top], stack[top + 1] = a ^ 1, a
+            top += 2
+            continue
+        s = wide(tree.shape_at[k - leaves])
+        if shapes[s].tried != world.counters[0].passes and has_all_room(world, s):
+            best, best_job, best_key = s, wide(branch.job), branch.key
+    return best
 
 
 @compiled
