@@ -10,6 +10,7 @@ import typer
 
 from gputwin.cli import (
     analyze,
+    autoscale,
     bench,
     check,
     demo,
@@ -62,6 +63,7 @@ for verb in (
     forecast,
     queueing,
     plan,
+    autoscale,
     place,
     fit,
     mig,
