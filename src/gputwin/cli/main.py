@@ -29,6 +29,7 @@ from gputwin.cli import (
     queueing,
     report,
     reproduce,
+    reproduce_schedulers,
     simulate,
     slice,
     traces,
@@ -47,6 +48,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(traces.app, name="traces")
+reproduce_schedulers.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
 for verb in (
     ingest,

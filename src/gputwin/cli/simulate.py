@@ -48,13 +48,23 @@ def run(
     ] = "",
     speed: Annotated[str, typer.Option("--speed", help="Work a second by GPU model, as in V100=1,T4=0.4.")] = "",
     checkpoint: Annotated[
-        str, typer.Option("--checkpoint", help="As in interval=30m,save=20s,restart=1m,on_preemption=yes.")
+        str,
+        typer.Option(
+            "--checkpoint", help="As in interval=30m,save=20s,restart=1m; interval=young, daly or exact with --mtbf."
+        ),
     ] = "",
     mtbf: Annotated[str | None, typer.Option("--mtbf", help="Mean time between failures of a node, as in 30d.")] = None,
     repair: Annotated[str, typer.Option("--repair", help="Mean time to repair a node.")] = "1h",
     elastic: Annotated[
         str, typer.Option("--elastic", help="Shrink running jobs: least_share=0.5,scaling_exponent=0.8.")
     ] = "",
+    power: Annotated[bool, typer.Option("--power", help="Tell energy and carbon.")] = False,
+    power_limit: Annotated[
+        str, typer.Option("--power-limit", help="Watts a GPU may draw, by model, as in V100=150; slows jobs there.")
+    ] = "",
+    carbon: Annotated[
+        str, typer.Option("--carbon", help="Grid's g/kWh, or a CSV of time_seconds,grams_per_kwh.")
+    ] = "400",
     policies: Policies = None,
     resolution: Annotated[str | None, typer.Option("--resolution", help="Step of the series, as in 5m.")] = None,
     sla: Annotated[str | None, typer.Option("--sla", help="Count jobs that wait longer, as in 10m.")] = None,
@@ -109,6 +119,7 @@ def run(
             elasticity=_settings("--elastic", elastic),
             faults=None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)},
             checkpoints=_checkpoints(checkpoint),
+            power=_power(power, power_limit, carbon),
             prediction=predict,
             seed=seed,
             resolution_seconds=None if resolution is None else _seconds(resolution),
@@ -189,11 +200,38 @@ def _speeds(text: str) -> dict[str, object] | None:
 
 
 def _checkpoints(text: str) -> dict[str, object] | None:
+    from gputwin.simulation.checkpointing import RULES
+
     found = _settings("--checkpoint", text)
     if found is None:
         return None
+    if found.get("interval") in RULES:
+        found["rule"] = found.pop("interval")
     times = ("interval", "save", "restart", "resize")
     return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
+
+
+def _power(asked: bool, limits: str, carbon: str) -> dict[str, object] | None:
+    found = _settings("--power-limit", limits)
+    if not asked and found is None:
+        return None
+    return {"limits": found or {}, "carbon": carbon}
+
+
+def _render_power(summary: dict[str, Any]) -> None:
+    """Print what drew how much."""
+    power = summary.get("power")
+    if not power:
+        return
+    total = max(power["energy_kwh"], 1e-12)
+    parts = {"servers": "servers_kwh", "GPUs idle": "idle_gpus_kwh", "contexts": "contexts_kwh", "load": "load_kwh"}
+    rows = [[name, f"{power[key]:,.1f}", f"{power[key] / total:.1%}"] for name, key in parts.items()]
+    table("Energy, kWh", ["part", "kWh", "share"], rows)
+    say(
+        f"{power['energy_kwh']:,.1f} kWh, {power['mean_watts'] / 1000:,.1f} kW on average, {power['carbon_kg']:,.1f} kg CO2"
+    )
+    if power["assumed_gpu_models"]:
+        say(f"draw of these GPU models is assumed: {', '.join(power['assumed_gpu_models'])}")
 
 
 def _render_lives(summary: dict[str, Any]) -> None:
@@ -255,6 +293,7 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
         figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
     table("Cluster", ["what", "value"], figures)
     _render_lives(s)
+    _render_power(s)
     causes = s["wait_causes_seconds"] or {}
     total = sum(causes.values())
     if total > 0:
