@@ -54,6 +54,7 @@ def policies_page() -> str:
         ("Who goes next (`--order`)", "order"),
         ("Who may overtake (`--backfill`)", "backfill"),
         ("Where it goes (`--placement`)", "placement"),
+        ("Whose turn it is, who must hold back (`--fairness`)", "fairness"),
         ("Who must yield (`--preempt`)", "preemption"),
         ("How fast it runs (`speed.policy` of a scenario)", "speed"),
     ):

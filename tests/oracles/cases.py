@@ -57,7 +57,7 @@ def workload_of_jobs(jobs: Sequence[Job], models: tuple[str, ...]) -> Workload:
     shapes["first_group"] = np.cumsum(shapes["groups"]) - shapes["groups"]
     shapes["instances"] = [sum(size for _, size in kind) for kind in kinds]
     records = np.zeros(len(jobs), JOB)
-    for name in ("submit", "duration", "predicted", "priority"):
+    for name in ("submit", "duration", "predicted", "priority", "tenant"):
         records[name] = [getattr(job, name) for job in jobs]
     records["deadline"] = np.inf
     records["gpu_milli"] = [sum(ask.gpus * ask.milli * size for ask, size in job.groups) for job in jobs]
@@ -65,7 +65,12 @@ def workload_of_jobs(jobs: Sequence[Job], models: tuple[str, ...]) -> Workload:
     instances = shapes["instances"][records["shape"]].astype(np.int64)
     records["first_slot"] = np.cumsum(instances) - instances
     names = pl.Series("job_id", [f"job-{j}" for j in range(len(jobs))])
-    return Workload(records, shapes, groups, requests, allowed, names, ("everyone",), models, {})
+    return Workload(records, shapes, groups, requests, allowed, names, _tenants(jobs), models, {})
+
+
+def _tenants(jobs: Sequence[Job]) -> tuple[str, ...]:
+    last = max(job.tenant for job in jobs)
+    return tuple(f"tenant-{t}" for t in range(last + 1)) if last else ("everyone",)
 
 
 def _requests(asks: Sequence[Ask], models: tuple[str, ...]) -> tuple[Records, Records]:

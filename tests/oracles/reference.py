@@ -50,6 +50,7 @@ class Job:
     groups: tuple[tuple[Ask, int], ...]
     predicted: float
     priority: float = 0.0
+    tenant: int = 0
 
 
 @dataclass(frozen=True)

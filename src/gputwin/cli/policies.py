@@ -18,7 +18,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the policies: who goes next, who may overtake, where it goes, who must yield, how fast it runs, how it scales.
+    """List the policies: who goes next, whose turn it is, who may overtake, where it goes, who must yield, and so on.
 
     Examples:
 

@@ -46,6 +46,9 @@ def run(
         str,
         typer.Option("--predict", help="Durations believed: oracle, requested, a saved model, or a file of `predict`."),
     ] = "oracle",
+    fairness: Annotated[
+        str, typer.Option("--fairness", help="Whose turn it is; NAME or NAME:parameter=value; see `gputwin policies`.")
+    ] = "",
     preempt: Annotated[
         str, typer.Option("--preempt", help="Who must yield to a job that does not fit; see `gputwin policies`.")
     ] = "",
@@ -94,6 +97,8 @@ def run(
 
         gputwin simulate trace --order srtf --backfill greedy --checkpoint interval=30m,save=20s,restart=1m --mtbf 30d
 
+        gputwin simulate trace --backfill greedy --fairness drf
+
         gputwin simulate run/scenario.yaml -o again
     """
     from gputwin.simulation.simulate import cluster_of_scenario, part_of, simulate_scenario, trace_of
@@ -105,6 +110,7 @@ def run(
         "order": order,
         "backfill": backfill,
         "placement": placement,
+        "fairness": fairness or None,
         "preemption": preempt,
         "sharing": share,
         "speed": _speeds(speed),

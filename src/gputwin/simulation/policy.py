@@ -99,6 +99,24 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class FairnessRule:
+    """Whose turn it is: `turn(tenants, t, now)`, the lowest first; who must hold back: `gate(tenants, t, s)`.
+
+    Without a turn, jobs go in the chosen order whoever's they are; without a gate, nobody is held back. `drifts`: turns
+    change with time alone, not only when the tenant's jobs come, start or end.
+    """
+
+    name: str
+    rule: str
+    turn: Callable[..., float] | None = None
+    gate: Callable[..., bool] | None = None
+    source: str = ""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    drifts: bool = False
+
+
+@dataclass(frozen=True)
 class Backfill:
     """Who may overtake a job that does not fit; `mode` is the engine's number for it, so only the engine adds rules."""
 
@@ -114,12 +132,14 @@ PLACEMENTS: Registry[Placement] = Registry("placement", "gputwin.simulation.plac
 BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfill", closed=True)
 PREEMPTIONS: Registry[Preemption] = Registry("preemption", "gputwin.simulation.preemption")
 SPEEDS: Registry[Speed] = Registry("speed", "gputwin.simulation.speed")
+FAIRNESS: Registry[FairnessRule] = Registry("fairness", "gputwin.simulation.fairness")
 KINDS: dict[str, Registry[Any]] = {
     "order": ORDERINGS,
     "backfill": BACKFILLS,
     "placement": PLACEMENTS,
     "preemption": PREEMPTIONS,
     "speed": SPEEDS,
+    "fairness": FAIRNESS,
 }
 """Every question a policy answers, and the policies that do."""
 
@@ -225,7 +245,7 @@ def positions(parameters: Mapping[str, float]) -> Any:
     return namedtuple("Positions", list(parameters))(*range(len(parameters)))
 
 
-def settle(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> dict[str, float]:
+def settle(policy: Ordering | Placement | Speed | FairnessRule, given: Mapping[str, float]) -> dict[str, float]:
     """Return the policy's parameters with the given values in place of defaults.
 
     An unknown name, a value that is no number, one below the policy's bound, an infinite one where the default is finite,

@@ -23,7 +23,7 @@ from gputwin.simulation.engine.queue.jobs import make_queue
 from gputwin.simulation.engine.queue.shape_tree import make_shape_tree, no_shape_tree
 from gputwin.simulation.engine.reservations.mask import FIELDS
 from gputwin.simulation.engine.reservations.plans import make_plans
-from gputwin.simulation.engine.rules import full_speed, never
+from gputwin.simulation.engine.rules import full_speed, never, no_gate, no_turn
 from gputwin.simulation.engine.state.events import make_events
 from gputwin.simulation.engine.state.lives import make_lives
 from gputwin.simulation.engine.state.outages import make_outages
@@ -41,26 +41,32 @@ from gputwin.simulation.engine.state.records import (
     Records,
 )
 from gputwin.simulation.engine.state.series import make_series
+from gputwin.simulation.engine.state.tenants import Tenants, make_turns
 from gputwin.simulation.engine.world import (
     BY_SCORE,
     CONSERVATIVE,
     CONSOLIDATE,
     COUNTERS,
     EASY,
+    FAIR_GREEDY,
+    FAIR_STRICT,
     GREEDY,
     LOOP,
     LOSS,
     SETTINGS,
+    STRICT,
     TOPOLOGY,
     World,
 )
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, costs_of, with_faults
 from gputwin.simulation.policy import (
     BACKFILLS,
+    FAIRNESS,
     ORDERINGS,
     PLACEMENTS,
     PREEMPTIONS,
     SPEEDS,
+    FairnessRule,
     Ordering,
     Placement,
     Speed,
@@ -68,6 +74,7 @@ from gputwin.simulation.policy import (
 )
 from gputwin.simulation.policy_source import checked, raise_if_not_ours
 from gputwin.simulation.roles import hardest_first
+from gputwin.simulation.tenants import Fairness, check_tenants, exceeding, make_tenants
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload, with_shapes_apart, with_sizes
 
@@ -86,6 +93,7 @@ class Scheduler:
     placement: str = "first-fit"
     order_parameters: Mapping[str, float] = field(default_factory=dict)
     placement_parameters: Mapping[str, float] = field(default_factory=dict)
+    fairness: Fairness | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +159,8 @@ def run(
     order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
     backfill = BACKFILLS.get(scheduler.backfill)
     changes = _settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
-    workload = _prepared(workload, changes)
+    _check_fairness(scheduler, order, changes)
+    workload = _prepared(workload, changes, scheduler.fairness)
     machines = make_machines(cluster, workload)
     knobs = Knobs(
         numbers=_largest_node(machines),
@@ -175,12 +184,25 @@ def run(
     settings["preempts"] = preempts
     settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts
     settings["attributes"] = attribute
+    fair = _fairness(scheduler)
+    if fair is not None:
+        settings["backfill"] = FAIR_STRICT if backfill.mode == STRICT else FAIR_GREEDY
+        settings["fair"], settings["turns"], settings["gates"] = True, fair.turn is not None, fair.gate is not None
+        settings["drifts"] = fair.drifts
+        # Who is held back waits though there is room.
+        settings["totals"] = backfill.mode == STRICT or fair.gate is not None
     counters["reserved_job"] = -1
     begin, until = workload.span
     width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
-    rules = _rules(order, placement, changes)
+    rules = _rules(order, placement, changes, fair)
     settings["neighbours"] = bool(changes.speed) and SPEEDS.get(changes.speed).neighbours
-    world = _make_world(workload, machines, knobs, settings, counters, width, placement, max_wait, changes, seed)
+    tenants = make_tenants(workload, machines, scheduler.fairness)
+    world = _make_world(
+        workload, machines, knobs, settings, counters, width, placement, max_wait, changes, seed, tenants
+    )
+    if fair is not None and fair.gate is not None:
+        # Who alone exceeds its tenant's limit never starts.
+        world.queue.shapes["never_fits"][exceeding(workload, tenants)] = 1
     try:
         world = run_world(world, rules, told)
     except NumbaError as error:
@@ -189,7 +211,7 @@ def run(
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
 
 
-def _rules(order: Ordering, placement: Placement, changes: Changes) -> Rules:
+def _rules(order: Ordering, placement: Placement, changes: Changes, fair: FairnessRule | None) -> Rules:
     """Return the functions of all policies of a run; what a policy must not do is a user error."""
     by = f"order '{order.name}'", f"placement '{placement.name}'"
     rules = Rules(
@@ -208,6 +230,12 @@ def _rules(order: Ordering, placement: Placement, changes: Changes) -> Rules:
         rules = rules._replace(claim=claim, rank=rank, crossing=crossing)
     if changes.speed:
         rules = rules._replace(speed=checked(f"speed '{changes.speed}'", SPEEDS.get(changes.speed).factors))
+    if fair is not None:
+        by_fair = f"fairness '{fair.name}'"
+        rules = rules._replace(
+            turn=checked(by_fair, fair.turn) if fair.turn else no_turn,
+            gate=checked(by_fair, fair.gate) if fair.gate else no_gate,
+        )
     return rules
 
 
@@ -218,13 +246,38 @@ def check_rules(scheduler: Scheduler, changes: Changes) -> None:
     settle(placement, scheduler.placement_parameters)
     if changes.speed:
         settle(SPEEDS.get(changes.speed), changes.speed_parameters)
-    _rules(
-        order, placement, _settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
-    )
+    changes = _settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
+    _check_fairness(scheduler, order, changes)
+    _rules(order, placement, changes, _fairness(scheduler))
 
 
-def _prepared(workload: Workload, changes: Changes) -> Workload:
-    """Return the workload with the shapes that the changes need."""
+def _fairness(scheduler: Scheduler) -> FairnessRule | None:
+    return None if scheduler.fairness is None else FAIRNESS.get(scheduler.fairness.name)
+
+
+def _check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> None:
+    """Raise a user error where the rule of fairness does not exist or does not go with the others."""
+    if scheduler.fairness is None:
+        return
+    rule = FAIRNESS.get(scheduler.fairness.name)
+    settle(rule, scheduler.fairness.parameters)
+    if scheduler.backfill not in ("strict", "greedy"):
+        raise UserError(
+            f"fairness '{rule.name}' does not go with backfill '{scheduler.backfill}'; use strict or greedy"
+        )
+    if changes.preemption or changes.elasticity is not None:
+        raise UserError(
+            f"fairness '{rule.name}' does not go with making room for jobs; leave out preemption and elasticity"
+        )
+    if settle(order, scheduler.order_parameters).get("max_wait", np.inf) < np.inf:
+        raise UserError(f"fairness '{rule.name}' does not go with a longest wait; leave out max_wait")
+
+
+def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None) -> Workload:
+    """Return the workload with the shapes that the changes and fairness need."""
+    if fairness is not None:
+        check_tenants(fairness, workload.tenants)
+        workload = with_shapes_apart(workload, "tenant")
     if changes.preemption and (field := PREEMPTIONS.get(changes.preemption).apart):
         workload = with_shapes_apart(workload, field)
     if changes.elasticity is not None:
@@ -322,6 +375,7 @@ def _make_world(
     max_wait: float,
     changes: Changes,
     seed: int,
+    tenants: Tenants,
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
     jobs["start"] = jobs["end"] = np.nan
@@ -344,7 +398,7 @@ def _make_world(
     slots["node"] = -1
     totals = make_totals(requests, groups, shapes, workload.allowed, machines)
     tree = no_shape_tree()
-    if settings["backfill"][0] in (GREEDY, EASY) and not settings["preempts"][0]:
+    if settings["backfill"][0] in (GREEDY, EASY, FAIR_STRICT, FAIR_GREEDY) and not settings["preempts"][0]:
         kind_of = totals.entries["kind"][: requests.size]
         tree = make_shape_tree(requests, groups, shapes, index.models, kind_of, machines.nodes.size)
     changing = bool(settings["changes"][0])
@@ -383,6 +437,8 @@ def _make_world(
         causes=make_causes(jobs.size if settings["attributes"][0] else 1, shapes.size),
         lives=make_lives(jobs, workload.slots, costs_of(changes.checkpoints, changes.elasticity), kept=changing),
         outages=outages,
+        tenants=tenants,
+        turns=make_turns(jobs if tenants.usage.size else jobs[:0], shapes.size, tenants.usage.size),
         speeds=speeds,
         loop=np.zeros(LOOP, np.int64),
         clock=np.zeros(1),

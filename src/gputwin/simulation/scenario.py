@@ -18,6 +18,7 @@ from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Ma
 from gputwin.simulation.policy import load_policies, parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.run import Changes, Scheduler, check_rules
+from gputwin.simulation.tenants import Fairness, Terms
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -128,6 +129,24 @@ class ElasticitySpec(_Part):
     scaling_exponent: Annotated[float, Field(gt=0, le=1)]
 
 
+class TenantSpec(_Part):
+    """The terms of one tenant: its weight against others, and how many GPUs it may hold (no limit where not given)."""
+
+    weight: Positive = 1.0
+    gpus: AtLeastZero | None = None
+
+
+class FairnessSpec(_Part):
+    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name."""
+
+    policy: Policy
+    tenants: dict[str, TenantSpec] = Field(default_factory=dict)
+
+
+def _as_fairness(value: Any) -> Any:
+    return {"policy": value} if isinstance(value, str) else value
+
+
 class PowerSpec(_Part):
     """Energy and carbon are told; `limits` are power limits by GPU model, W, which slow jobs on it.
 
@@ -156,6 +175,7 @@ class Scenario(_Part):
     order: Policy = Choice(name="fifo")
     backfill: str = "strict"
     placement: Policy = Choice(name="first-fit")
+    fairness: Annotated[FairnessSpec | None, BeforeValidator(_as_fairness)] = None
     preemption: str = ""
     sharing: Literal["fraction", "exclusive"] = "fraction"
     speed: SpeedSpec | None = None
@@ -172,7 +192,12 @@ class Scenario(_Part):
     def scheduler(self) -> Scheduler:
         """Return the rules of scheduling as the engine takes them."""
         return Scheduler(
-            self.order.name, self.backfill, self.placement.name, self.order.parameters, self.placement.parameters
+            self.order.name,
+            self.backfill,
+            self.placement.name,
+            self.order.parameters,
+            self.placement.parameters,
+            None if self.fairness is None else _fairness(self.fairness),
         )
 
     @property
@@ -217,6 +242,11 @@ class Scenario(_Part):
 
 def _or_infinity(value: float | None) -> float:
     return math.inf if value is None else value
+
+
+def _fairness(spec: FairnessSpec) -> Fairness:
+    terms = {name: Terms(t.weight, t.gpus) for name, t in spec.tenants.items()}
+    return Fairness(spec.policy.name, spec.policy.parameters, terms)
 
 
 def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:

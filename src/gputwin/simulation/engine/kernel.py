@@ -21,14 +21,27 @@ from gputwin.simulation.engine.interpreted import wrapped
 from gputwin.simulation.engine.loop import ENDED, FULL_LOG, run
 from gputwin.simulation.engine.passes.conservative import conservative_pass
 from gputwin.simulation.engine.passes.easy import easy_pass
+from gputwin.simulation.engine.passes.fair import fair_greedy_pass, fair_strict_pass
 from gputwin.simulation.engine.passes.greedy import greedy_pass, greedy_pass_with_limit
 from gputwin.simulation.engine.passes.preemptive import greedy_preemptive_pass, strict_preemptive_pass
 from gputwin.simulation.engine.passes.strict import strict_pass
 from gputwin.simulation.engine.queue.jobs import WAITING
+from gputwin.simulation.engine.rules import no_gate, no_turn
 from gputwin.simulation.engine.state.events import compacted
 from gputwin.simulation.engine.state.lives import grown as with_longer_log
 from gputwin.simulation.engine.state.outages import grown as with_more_outages
-from gputwin.simulation.engine.world import ARRIVAL, BUDGET, CONSERVATIVE, EASY, GREEDY, LOSS, STRICT, World
+from gputwin.simulation.engine.world import (
+    ARRIVAL,
+    BUDGET,
+    CONSERVATIVE,
+    EASY,
+    FAIR_GREEDY,
+    FAIR_STRICT,
+    GREEDY,
+    LOSS,
+    STRICT,
+    World,
+)
 
 # Where nobody may wait, no pass is ever made.
 _PASSES = {
@@ -37,6 +50,8 @@ _PASSES = {
     EASY: easy_pass,
     CONSERVATIVE: conservative_pass,
     LOSS: strict_pass,
+    FAIR_STRICT: fair_strict_pass,
+    FAIR_GREEDY: fair_greedy_pass,
 }
 _PREEMPTIVE_PASSES = {STRICT: strict_preemptive_pass, GREEDY: greedy_preemptive_pass}
 SLICE = 1 << 19
@@ -44,7 +59,7 @@ SLICE = 1 << 19
 
 
 class Rules(NamedTuple):
-    """The small functions a run asks: who goes next, where, who yields to whom, how fast."""
+    """The small functions a run asks: who goes next, where, who yields to whom, how fast, whose turn it is."""
 
     order: Callable[..., float]
     promotion: Callable[..., float]
@@ -54,6 +69,8 @@ class Rules(NamedTuple):
     rank: Callable[..., float]
     crossing: Callable[..., float]
     speed: Callable[..., tuple[float, float, float]]
+    turn: Callable[..., float] = no_turn
+    gate: Callable[..., bool] = no_gate
 
 
 def run_world(world: World, rules: Rules, told: Callable[[World], None] | None = None) -> World:
@@ -115,10 +132,12 @@ def _signatures(world: Any) -> tuple[Any, ...]:
     shapes = part["queue"].types[1]
     speed = types.UniTuple(f64, 3)(jobs, shapes, part["slots"], machines, requests, part["speeds"], knobs, i64)
     rule, places = types.FunctionType(of_job), (types.FunctionType(score), types.FunctionType(devices))
-    schedule_pass = types.void(world, f64, rule, rule, rule, *places)
+    turn, gate = f64(part["tenants"], i64, f64), types.boolean(part["tenants"], i64, i64)
+    fairness = types.FunctionType(turn), types.FunctionType(gate)
+    schedule_pass = types.void(world, f64, rule, rule, rule, *places, *fairness)
     handle = types.void(world, i64, i64, f64, rule, rule, rule, rule)
     settle = types.void(world, f64, rule, rule, types.FunctionType(speed), *places)
-    return of_job, of_job, score, devices, of_job, of_job, of_job, speed, schedule_pass, handle, settle
+    return of_job, of_job, score, devices, of_job, of_job, of_job, speed, turn, gate, schedule_pass, handle, settle
 
 
 @cache

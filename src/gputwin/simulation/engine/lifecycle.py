@@ -38,6 +38,7 @@ from gputwin.simulation.engine.state.lives import (
 )
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.state.running import discharge, enlist, release, take_up
+from gputwin.simulation.engine.state.tenants import charge, note_waiting
 from gputwin.simulation.engine.world import FINISHED, RUNS, STRICT, WAITS, World
 
 
@@ -64,6 +65,8 @@ def enqueue(world: World, j: int, now: float, key: float) -> None:
             blame(world.causes, world.queue.shapes, s, wide(world.queue.shapes[s].cause), now)
     if world.settings[0].attributes != 0:
         begin_wait(world.causes, world.queue.shapes, s, j, now)
+    if world.settings[0].fair != 0:
+        note_waiting(world, j)
     push(world.queue, q, j, key)
 
 
@@ -73,6 +76,8 @@ def start(world: World, j: int, now: float) -> None:
     job = world.queue.jobs[j]
     job.start = now
     job.outcome = RUNS
+    if world.settings[0].fair != 0:
+        charge(world, j, wide(1), now)
     if world.settings[0].changes != 0:
         _resume(world, j, now)
         return
@@ -97,6 +102,8 @@ def start_waiting(world: World, j: int, now: float) -> None:
     if world.settings[0].attributes != 0:
         since = world.lives.records[j].queued if world.settings[0].changes != 0 else job.submit
         end_wait(world.causes, world.queue.shapes, wide(job.shape), j, since, now)
+    if world.settings[0].fair != 0:
+        world.turns.waiting[job.tenant] -= 1
     start(world, j, now)
 
 
@@ -143,6 +150,8 @@ def stop(world: World, j: int, now: float, why: int) -> None:
         _end_segment(world, j, now, why)
     if why == BY_FINISH:
         job.outcome = FINISHED
+    if world.settings[0].fair != 0:
+        charge(world, j, wide(-1), now)
     discharge(world, j, now)
     if world.settings[0].elastic != 0:
         # When it starts again, it asks for its full size.

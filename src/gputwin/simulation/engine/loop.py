@@ -44,6 +44,8 @@ def run(
     rank: Any,
     crossing: Any,
     speed: Any,
+    turn: Any,
+    gate: Any,
     schedule_pass: Any,
     handle: Any,
     settle: Any,
@@ -111,7 +113,7 @@ def run(
             arrival += 1
         if world.queue.counts[WAITING] > 0 and (decide or _look_again(world)):
             world.counters[0].look_only = not decide
-            schedule_pass(world, now, order, promotion, claim, score, devices)
+            schedule_pass(world, now, order, promotion, claim, score, devices, turn, gate)
         if world.lives.counts[STARTED] + world.lives.counts[SHRUNK] > 0 or world.settings[0].neighbours != 0:
             settle(world, now, rank, crossing, speed, score, devices)
 
@@ -155,7 +157,7 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     """
     mode = world.settings[0].backfill
     s = wide(world.queue.jobs[j].shape)
-    alone = world.queue.counts[WAITING] == 0
+    alone = world.queue.counts[WAITING] == 0 and world.settings[0].fair == 0
     # Without a release since the last pass, whoever waits still cannot start, so under greedy skip j goes next.
     greedy = mode == GREEDY and world.counters[0].starving == 0
     passable = greedy and world.queue.shapes[s].waiting == 0

@@ -16,6 +16,7 @@ from gputwin.simulation.engine.state.lives import Lives
 from gputwin.simulation.engine.state.outages import Outages
 from gputwin.simulation.engine.state.records import Floats, Ints, Knobs, Machines, Records, SmallInts
 from gputwin.simulation.engine.state.series import Series
+from gputwin.simulation.engine.state.tenants import Tenants, Turns
 
 SETTINGS = np.dtype(
     [
@@ -30,6 +31,10 @@ SETTINGS = np.dtype(
         ("elastic", np.int64),  # running jobs may be shrunk
         ("corrects", np.int64),  # who outlives its prediction is believed to run as long again
         ("totals", np.int64),  # the room of every waiting shape is counted
+        ("fair", np.int64),  # tenants are told apart: who holds what is counted
+        ("turns", np.int64),  # the tenant whose turn it is goes next
+        ("gates", np.int64),  # a job may be held back though it fits
+        ("drifts", np.int64),  # turns change with time alone
     ],
     align=True,
 )
@@ -74,6 +79,8 @@ class World(NamedTuple):
     causes: Causes
     lives: Lives  # kept only in runs with change
     outages: Outages
+    tenants: Tenants  # kept only in runs with fairness
+    turns: Turns
     speeds: Floats  # [kind of job, GPU model]: work a second
     loop: Ints  # where the loop stands, so that it can be left and entered again
     clock: Floats  # [1] now, s
@@ -85,8 +92,8 @@ class World(NamedTuple):
 
 ARRIVAL, BUDGET, LOOP = range(3)
 """Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
-STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
-"""What may overtake a job that does not fit: SETTINGS.backfill."""
+STRICT, GREEDY, EASY, CONSERVATIVE, LOSS, FAIR_STRICT, FAIR_GREEDY = range(7)
+"""What may overtake a job that does not fit: SETTINGS.backfill; the last two with fairness between tenants."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)
 """How the instances of a gang are spread: SETTINGS.gang."""
 WAITS, RUNS, FINISHED, NEVER_FITS, LOST, GAVE_UP = range(6)

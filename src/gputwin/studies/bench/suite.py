@@ -14,6 +14,7 @@ from typing import Any
 from gputwin.core.errors import GputwinError, UserError
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.run import Scheduler
+from gputwin.simulation.tenants import Fairness
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.commands import COMMANDS, CommandMeasurement, cpu_of, measure_commands
 from gputwin.studies.bench.measure import Benchmark, Measurement, measure
@@ -25,6 +26,7 @@ from gputwin.studies.bench.workloads import (
     pai_jobs,
     whole_gpu_cluster,
     whole_gpu_jobs,
+    with_tenants,
 )
 
 _CHILD = "from gputwin.studies.bench.suite import child; child()"
@@ -33,6 +35,14 @@ _WARM_START = ("simulate", "synthetic:pai2020?jobs=1000", "--cluster", "pai2020"
 
 def _whole_gpus(kinds: Sequence[Kind], load: float) -> Callable[[int, int], tuple[Workload, Cluster]]:
     return lambda jobs, seed: (whole_gpu_jobs(jobs, kinds, load, seed), whole_gpu_cluster())
+
+
+def _many_tenants(jobs: int, seed: int) -> tuple[Workload, Cluster]:
+    return with_tenants(whole_gpu_jobs(jobs, MANY_SIZES, 0.95, seed), 500, seed), whole_gpu_cluster()
+
+
+def _fair(rule: str, **parameters: float) -> Scheduler:
+    return Scheduler("fifo", "greedy", "first-fit", fairness=Fairness(rule, parameters))
 
 
 def _overloaded_pai(jobs: int, seed: int) -> tuple[Workload, Cluster]:
@@ -51,6 +61,9 @@ _BENCHMARKS = (
     Benchmark("fifo easy", Scheduler("fifo", "easy", "first-fit"), _MILLION, 20_000, _MIXED),
     Benchmark("srtf greedy", Scheduler("srtf", "greedy", "first-fit"), 200_000, 0, _MIXED),
     Benchmark("las greedy", Scheduler("las", "greedy", "first-fit"), 200_000, 0, _MIXED),
+    Benchmark("drf greedy, 500 tenants", _fair("drf"), 200_000, 0, _many_tenants),
+    Benchmark("quota greedy, 500 tenants", _fair("quota", share=0.02), 200_000, 0, _many_tenants),
+    Benchmark("fair-share greedy, 500 tenants", _fair("fair-share"), 200_000, 0, _many_tenants),
     Benchmark(
         "fifo greedy, many shapes",
         Scheduler("fifo", "greedy", "first-fit"),

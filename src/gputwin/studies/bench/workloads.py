@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -56,6 +57,14 @@ def whole_gpu_jobs(jobs: int, kinds: Sequence[Kind], load: float, seed: int) -> 
     each = np.array(kinds, np.float64)
     asked = Kinds(each[:, 0], cpu_milli=each[:, 0] * each[:, 2], memory_mib=each[:, 0] * each[:, 3])
     return workload_of_kinds(np.cumsum(rng.exponential(1 / rate, jobs)), duration, asked, kind)
+
+
+def with_tenants(workload: Workload, tenants: int, seed: int) -> Workload:
+    """Return the same jobs, of so many tenants: the k-th has a part of them like 1/k^0.8."""
+    parts = 1.0 / np.arange(1, tenants + 1) ** 0.8
+    jobs = workload.jobs.copy()
+    jobs["tenant"] = stream(seed, "bench tenants").choice(tenants, jobs.size, p=parts / parts.sum())
+    return replace(workload, jobs=jobs, tenants=tuple(f"tenant-{t}" for t in range(tenants)))
 
 
 def pai_jobs(jobs: int, load: float, seed: int) -> tuple[Workload, Cluster]:

@@ -10,7 +10,7 @@ unless it asks for network cards or has a limit per node.
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.attribution.causes import BEHIND, OUTAGE, blame, cause_of
+from gputwin.simulation.engine.attribution.causes import BEHIND, OUTAGE, QUOTA, blame, cause_of
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.counting import catch_up, hold, hold_kind, release, release_kind, total_of_kind
 from gputwin.simulation.engine.fit.index import FULL, LOG_END, has_room
@@ -90,7 +90,7 @@ def end_pass(world: World, head: int, now: float) -> None:
         for k in range(world.queue.counts[LISTED]):
             s = wide(world.queue.listed[k])
             if world.queue.shapes[s].joined == KNOWN:
-                _consider(world, s, now)
+                consider(world, s, now)
 
 
 @compiled
@@ -115,7 +115,7 @@ def _open_entries(world: World, s: int, now: float) -> None:
         lacking = _lacking(world, s)
     if world.queue.tree.branches.size > 0:
         watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
-    _consider(world, s, now)
+    consider(world, s, now)
 
 
 @compiled
@@ -162,12 +162,12 @@ def review(world: World, head: int, now: float) -> None:
         return
     if before == NOBODY or head == NOBODY:
         for k in range(totals.state[OPEN_SHAPES]):
-            _consider(world, wide(totals.lists[OPEN_SHAPES, k]), now)
+            consider(world, wide(totals.lists[OPEN_SHAPES, k]), now)
         return
     if before >= 0 and world.queue.shapes[before].joined == KNOWN:
-        _consider(world, before, now)
+        consider(world, before, now)
     if head >= 0 and world.queue.shapes[head].joined == KNOWN:
-        _consider(world, head, now)
+        consider(world, head, now)
 
 
 @inlined
@@ -186,11 +186,11 @@ def _move_mark(world: World, k: int, total: int, now: float) -> None:
 def _consider_group(world: World, g: int, now: float) -> None:
     s = wide(world.totals.shape_of[g])
     if world.queue.shapes[s].joined == KNOWN:
-        _consider(world, s, now)
+        consider(world, s, now)
 
 
 @compiled
-def _consider(world: World, s: int, now: float) -> None:
+def consider(world: World, s: int, now: float) -> None:
     """Give the verdict on shape s: whether each of its groups has room, and what its jobs wait for."""
     shape, totals = world.queue.shapes[s], world.totals
     lacking = wide(shape.first_group) if _needs_no_totals(world, s) else _lacking(world, s)
@@ -203,7 +203,10 @@ def _consider(world: World, s: int, now: float) -> None:
     if world.settings[0].attributes == 0:
         return
     behind = fits and totals.state[HEAD] != NOBODY and totals.state[HEAD] != s
-    cause = BEHIND if behind else reason(world, s)
+    if shape.held_back != 0:
+        cause = wide(QUOTA)
+    else:
+        cause = BEHIND if behind else reason(world, s)
     if cause != shape.cause:
         blame(world.causes, world.queue.shapes, s, cause, now)
 

@@ -32,7 +32,7 @@ from gputwin.simulation.engine.world import STALE, WAITS, World
 
 
 def conservative_pass(
-    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any, turn: Any, gate: Any
 ) -> None:
     """Plan who has no plan, look at all plans where ends differ from what was believed, start whose time has come.
 

@@ -34,7 +34,9 @@ _TRIALS = 8
 """With more reserved nodes in the way, hiding all of them is cheaper."""
 
 
-def easy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
+def easy_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any, turn: Any, gate: Any
+) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
     queue, shapes = world.queue, world.queue.shapes
     while True:

@@ -23,7 +23,9 @@ from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.world import World
 
 
-def greedy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
+def greedy_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any, turn: Any, gate: Any
+) -> None:
     """Start every job that fits, in order; others are passed over. All jobs of a shape fit or fail alike: it is tried."""
     if world.counters[0].look_only != 0:
         end_pass(world, NOBODY, now)
@@ -79,14 +81,14 @@ _greedy_pass, _easy_pass = compiled(greedy_pass), compiled(easy_pass)
 
 
 def greedy_pass_with_limit(
-    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any, turn: Any, gate: Any
 ) -> None:
     """Start every job that fits, in order, unless one has reached the longest wait: that one has a reservation."""
     while world.counters[0].starving > 0:
         head = first_of_all(world.queue)
         if not place(world, head, score, devices):
-            _easy_pass(world, now, order, promotion, claim, score, devices)
+            _easy_pass(world, now, order, promotion, claim, score, devices, turn, gate)
             return
         start_waiting(world, head, now)
         world.counters[0].reserved_job = -1
-    _greedy_pass(world, now, order, promotion, claim, score, devices)
+    _greedy_pass(world, now, order, promotion, claim, score, devices, turn, gate)

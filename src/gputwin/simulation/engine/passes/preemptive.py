@@ -31,7 +31,7 @@ _OUT, _IN = 0, 1
 
 
 def strict_preemptive_pass(
-    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any, turn: Any, gate: Any
 ) -> None:
     """Start jobs in order until one neither fits nor can make room; nobody overtakes it."""
     while True:
@@ -49,7 +49,7 @@ def strict_preemptive_pass(
 
 
 def greedy_preemptive_pass(
-    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any, turn: Any, gate: Any
 ) -> None:
     """Start every job that fits or can make room, in order; others are passed over."""
     count = _candidates(world, now, claim)

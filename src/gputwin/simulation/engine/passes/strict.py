@@ -13,7 +13,9 @@ from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.world import World
 
 
-def strict_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
+def strict_pass(
+    world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any, turn: Any, gate: Any
+) -> None:
     """Start jobs in order until one does not fit; nobody overtakes it."""
     while True:
         j = first(world.queue, 0)

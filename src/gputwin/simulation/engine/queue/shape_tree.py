@@ -106,13 +106,15 @@ def update_leaf(tree: ShapeTree, jobs: Records, shapes: Records, s: int) -> None
     shape = shapes[s]
     k = tree.branches.size // 2 + wide(tree.leaf_of[s])
     leaf = tree.branches[k]
-    if shape.waiting == 0:
+    if shape.waiting == 0 or shape.held_back != 0:
         leaf.key = leaf.least = np.inf
         leaf.cpu = leaf.memory = _NEVER
         leaf.share = leaf.whole = leaf.size = _LARGE
         leaf.models, leaf.job, leaf.waits = 0, -1, 0
     else:
-        leaf.key, leaf.job, leaf.least = jobs[shape.first].key, shape.first, jobs[shape.root].least
+        # Where tenants take turns, theirs comes before the order of jobs.
+        leaf.key = shape.turn if shape.turn == shape.turn else jobs[shape.first].key
+        leaf.job, leaf.least = shape.first, jobs[shape.root].least
         leaf.waits = 1
         if shape.watched >= 0:
             ask = tree.asks[shape.watched]

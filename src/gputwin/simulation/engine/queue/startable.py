@@ -135,7 +135,7 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
     """
     tree, branches, stack, jobs = world.queue.tree, world.queue.tree.branches, world.queue.tree.stack, world.queue.jobs
     leaves = branches.size // 2
-    _measure_free(world, count, beside)
+    measure_free(world, count, beside)
     most, left = tree.most[0], tree.most[1]
     tree.gathered[0] = 0
     stack[0], top = 1, 1
@@ -143,9 +143,9 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
         top -= 1
         k = wide(stack[top])
         branch = branches[k]
-        if branch.job < 0 or not _within(branch, most):
+        if branch.job < 0 or not within(branch, most):
             continue
-        if beside and branch.least > window and not _within(branch, left):
+        if beside and branch.least > window and not within(branch, left):
             continue
         if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
             continue
@@ -265,14 +265,14 @@ def _earlier(steps: Records, a: int, b: int) -> bool:
 
 
 @inlined
-def _within(branch: Any, most: Any) -> bool:
+def within(branch: Any, most: Any) -> bool:
     """Return whether somebody below the branch may ask for no more than there is at most on one node."""
     enough = branch.cpu <= most.cpu and branch.memory <= most.memory and branch.share <= most.share
     return enough and branch.whole <= most.whole and branch.models & most.models != 0
 
 
 @compiled
-def _measure_free(world: World, count: int, beside: bool) -> None:
+def measure_free(world: World, count: int, beside: bool) -> None:
     """Work out the most of each resource free on one of the touched nodes; `beside`: also of what a reservation leaves."""
     tree, index = world.queue.tree, world.index
     for which in range(2):

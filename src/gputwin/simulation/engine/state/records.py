@@ -129,10 +129,12 @@ SHAPE = np.dtype(
         ("open_at", np.int32),  # in the totals's list of those with room; -1: it waits for room, or nobody waits
         ("first", np.int32),  # the waiting job that goes first; -1: none
         ("watched", np.int32),  # the group whose lack of room keeps it from starting; -1: not known
+        ("held_back", np.int32),  # 1: its tenant may not hold more; such a class is not asked
         ("arrived", np.int32),  # 1: a job came since the last pass, and others of the shape waited already
         ("tried", np.int64),  # the last pass that looked at it
         ("checked", np.int64),
         ("since", np.float64),
+        ("turn", np.float64),  # its tenant's, the lowest goes first; not a number: tenants take no turns
     ],
     align=True,
 )

@@ -1,0 +1,136 @@
+"""Tenants: what each holds, has used and may have, and whose queues have to be looked at again.
+
+Where a scenario asks for fairness, jobs of one shape of one tenant wait together (a class), since they share their fate.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.state.records import Floats, Ints, Records, SmallInts, wide
+
+if TYPE_CHECKING:
+    from gputwin.simulation.engine.world import World
+
+CPU, MEMORY, GPU, GPU_MEMORY, RESOURCES = range(5)
+"""Columns of resources: milli-CPU, MiB, milli-GPU, MiB of GPU memory; and how many there are."""
+
+
+class Tenants(NamedTuple):
+    """What rules of fairness are given; t is a tenant, s a class, r a resource."""
+
+    held: Floats  # [t, r]
+    capacity: Floats  # [r] of the whole cluster; infinite where it is not modelled
+    weights: Floats  # [t, r]
+    most: Floats  # [t, r] what a tenant may hold; infinite: no limit
+    demands: Floats  # [s, r] of one job
+    part: Floats  # [s] the largest part of a capacity that one job asks for
+    usage: Floats  # [t] parts of the cluster × s, decayed, at `since`
+    since: Floats  # [t] s
+    rate: Floats  # [t] parts of the cluster in use from `since` on
+    half_life: Floats  # [1] s of usage; 0: it does not decay
+    period: Floats  # [1] s after which turns by usage are worked out again; 0: at each pass
+    counted: Floats  # [t] usage when turns were last worked out, if something has changed since
+    tag: Floats  # [t] virtual time at which its next job starts
+    finish: Floats  # [t] virtual time at which its last started job ends
+    virtual: Floats  # [1] virtual time: the highest tag of who has started
+
+
+class Turns(NamedTuple):
+    """Which classes are whose, and what has to be looked at again."""
+
+    first: Ints  # [t + 1] where a tenant's classes begin in `classes`
+    classes: SmallInts
+    waiting: Ints  # [t] jobs that wait
+    dirty: SmallInts  # tenants whose turn or limits may have changed, in no order
+    is_dirty: SmallInts  # [t]
+    flipped: SmallInts  # classes held back or let go in the present pass
+    flipped_in: Ints  # [s] the pass in which a class is listed there
+    opened: SmallInts  # classes let go in the present pass
+    counts: Ints  # lengths of these lists
+    worked_out: Floats  # [1] when turns that change with time alone were last worked out, s
+
+
+DIRTY, FLIPPED, OPENED, TURN_COUNTS = range(4)
+"""Positions in Turns.counts."""
+
+
+def make_turns(jobs: Records, shapes: int, tenants: int) -> Turns:
+    """Return the classes of each tenant; no classes where there is no fairness."""
+    of = np.zeros(shapes, np.int64)
+    of[jobs["shape"]] = jobs["tenant"]
+    first = np.searchsorted(np.sort(of), np.arange(tenants + 1))
+    return Turns(
+        first=first.astype(np.int64),
+        classes=np.argsort(of, kind="stable").astype(np.int32),
+        waiting=np.zeros(tenants, np.int64),
+        dirty=np.zeros(tenants, np.int32),
+        is_dirty=np.zeros(tenants, np.int32),
+        flipped=np.zeros(shapes, np.int32),
+        flipped_in=np.full(shapes, -1, np.int64),
+        opened=np.zeros(shapes, np.int32),
+        counts=np.zeros(TURN_COUNTS, np.int64),
+        worked_out=np.full(1, -np.inf),
+    )
+
+
+def usage_at(usage: float, since: float, rate: float, now: float, half_life: float) -> float:
+    """Return the decayed usage at `now` of who had `usage` at `since` and held `rate` from then on."""
+    elapsed = now - since
+    if half_life <= 0.0:
+        return usage + rate * elapsed
+    faded = 0.5 ** (elapsed / half_life)
+    return usage * faded + rate * half_life / 0.6931471805599453 * (1.0 - faded)
+
+
+def worked_out_at(now: float, period: float) -> float:
+    """Return when turns by usage were last worked out, s: at the last multiple of the period."""
+    return now if period <= 0.0 else np.floor(now / period) * period
+
+
+_usage_at = compiled(usage_at)
+last_worked_out = compiled(worked_out_at)
+
+
+@inlined
+def mark(turns: Turns, t: int) -> None:
+    """Have tenant t looked at again in the next pass."""
+    if turns.is_dirty[t] == 0:
+        turns.is_dirty[t] = 1
+        turns.dirty[turns.counts[DIRTY]] = t
+        turns.counts[DIRTY] += 1
+
+
+@compiled
+def note_waiting(world: World, j: int) -> None:
+    """Note that job j waits from now on; a tenant nobody of whom waited begins at the present virtual time."""
+    tenants, turns, t = world.tenants, world.turns, wide(world.queue.jobs[j].tenant)
+    if turns.waiting[t] == 0:
+        tenants.tag[t] = max(tenants.virtual[0], tenants.finish[t])
+    turns.waiting[t] += 1
+    mark(turns, t)
+
+
+@compiled
+def charge(world: World, j: int, sign: int, now: float) -> None:
+    """Count what job j holds as its tenant's, from now on (sign 1) or no longer (-1)."""
+    tenants, job = world.tenants, world.queue.jobs[j]
+    t, s = wide(job.tenant), wide(job.shape)
+    for r in range(RESOURCES):
+        tenants.held[t, r] += sign * tenants.demands[s, r]
+    before = last_worked_out(now, tenants.period[0])
+    if tenants.since[t] < before:
+        tenants.counted[t] = _usage_at(
+            tenants.usage[t], tenants.since[t], tenants.rate[t], before, tenants.half_life[0]
+        )
+    tenants.usage[t] = _usage_at(tenants.usage[t], tenants.since[t], tenants.rate[t], now, tenants.half_life[0])
+    tenants.since[t] = now
+    tenants.rate[t] += sign * tenants.part[s]
+    if sign > 0:
+        tenants.virtual[0] = max(tenants.virtual[0], tenants.tag[t])
+        tenants.finish[t] = tenants.tag[t] + tenants.part[s] * job.predicted / tenants.weights[t, GPU]
+        tenants.tag[t] = tenants.finish[t]
+    mark(world.turns, t)

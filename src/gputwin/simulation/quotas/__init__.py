@@ -1,0 +1,1 @@
+"""Quotas of queues in a tree of cohorts: nominal, borrowing and lending limits, fair shares, and whom to preempt."""
