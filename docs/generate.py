@@ -9,6 +9,7 @@ from gputwin.traces import schema
 from gputwin.traces.catalog import CATALOG
 from gputwin.traces.quality import RULES
 from gputwin.traces.reader import READERS
+from gputwin.traces.readers.mapped.fields import FIELDS
 
 HERE = Path(__file__).parent
 _BY_HAND = "by `make docs`; do not edit by hand."
@@ -41,6 +42,27 @@ def formats_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def log_fields_page() -> str:
+    """Return the page of what a column of one's own log can mean."""
+    lines = [
+        "# Fields of a mapping",
+        "",
+        f"Generated from the reader {_BY_HAND} How to use them: [own-log.md](own-log.md).",
+    ]
+    for table, fields in FIELDS.items():
+        lines += [
+            "",
+            f"## {table}",
+            "",
+            "| field | kind | meaning | column names that suggest it |",
+            "|---|---|---|---|",
+        ]
+        for f in fields:
+            names = ", ".join(f"`{name}`" for name in f.names[1:6])
+            lines.append(f"| `{f.name}` | {f.kind.value} | {f.meaning.replace('|', '&#124;')} | {names} |")
+    return "\n".join(lines) + "\n"
+
+
 def policies_page() -> str:
     """Return the page of policies."""
     lines = [
@@ -67,6 +89,7 @@ PAGES = {
     "quality.md": quality_page,
     "formats.md": formats_page,
     "policies.md": policies_page,
+    "log-fields.md": log_fields_page,
 }
 
 
