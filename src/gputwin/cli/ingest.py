@@ -33,6 +33,10 @@ def run(
     table: Annotated[
         str | None, typer.Option("--table", help="What rows of your own table become: tasks or requests.")
     ] = None,
+    usage: Annotated[
+        list[Path] | None,
+        typer.Option("--usage", help="What the jobs used: JSON of a Prometheus range query; repeatable."),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -54,12 +58,14 @@ def run(
         gputwin ingest jobs.parquet --guess --zone Europe/Berlin -o mine
 
         gputwin ingest next-month.csv --map-file mine/map.yaml -o next
+
+        gputwin ingest pods.json --usage gpu_util.json --usage gpu_memory.json -o mine
     """
     from gputwin.cli.mapping import mapping_of, show_guess
     from gputwin.traces.ingest import Options, ingest
 
     mapping = mapping_of(map, map_file, guess, table, zone)
-    options = Options(format, strict, lenient, mapping, guess, zone, table)
+    options = Options(format, strict, lenient, mapping, guess, zone, table, tuple(usage or ()))
     if guess and not json:
         show_guess(paths, zone, table)
     with progress(quiet or json) as step:

@@ -28,6 +28,7 @@ from gputwin.traces.readers.mapped import Mapping
 from gputwin.traces.rules import Context, clean
 from gputwin.traces.schema import TABLES, Table, conform
 from gputwin.traces.sources import Source, gather, sha256
+from gputwin.traces.usage_files import with_usage
 
 Progress = Callable[[str], None]
 _WHOLE_WITHIN = 1e-6
@@ -52,6 +53,8 @@ class Options:
     """Of wall-clock times that name none, in a table of the user's own."""
     table: str | None = None
     """What the rows of such a table become: tasks or requests."""
+    usage: tuple[Path, ...] = ()
+    """Results of Prometheus range queries: what the jobs used."""
 
 
 def ingest(
@@ -67,9 +70,13 @@ def ingest(
         reader, inputs = _mapped(sources, options) or identify(sources, options.format, ledger)
         progress(f"reading {reader.name}: {len(inputs)} file{'s' if len(inputs) != 1 else ''}")
         draft = reader.read(inputs, ledger)
+        given_files = [i.source.given for i in inputs]
+        if options.usage:
+            with gather(options.usage) as measured:
+                draft = with_usage(draft, measured, ledger)
+                given_files += [s.given for s in measured]
         files = tuple(
-            InputFile(given.name, given.stat().st_size, sha256(given))
-            for given in dict.fromkeys(i.source.given for i in inputs)
+            InputFile(given.name, given.stat().st_size, sha256(given)) for given in dict.fromkeys(given_files)
         )
 
         def finish(tables: dict[str, int], digests: dict[str, str], origin: float | None) -> TraceMeta:
