@@ -24,6 +24,7 @@ from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Polic
 
 if TYPE_CHECKING:
     from gputwin.simulation.scenario import Scenario
+    from gputwin.simulation.tenants import TenantView
 
 
 def run(
@@ -84,6 +85,8 @@ def run(
     from gputwin.simulation.policy import load_policies
     from gputwin.simulation.run import check_rules
     from gputwin.simulation.simulate import believed_by, simulate_scenario
+    from gputwin.simulation.tenants import by_tenant
+    from gputwin.simulation.use import use_of
     from gputwin.traces.locate import open_trace
 
     for path in policies or ():
@@ -124,9 +127,17 @@ def run(
         if output is not None:
             step("saving the run")
             result.save(output)
+        step("charging waits to tenants")
+        view = by_tenant(result, use_of(opened))
     directory = None if output is None else str(output)
-    data = {**result.summary, "manifest": result.manifest, "warnings": warnings, "run_directory": directory}
-    emit(data, json, lambda: _render(result, output))
+    data = {
+        **result.summary,
+        **view.to_json(),
+        "manifest": result.manifest,
+        "warnings": warnings,
+        "run_directory": directory,
+    }
+    emit(data, json, lambda: _render(result, view, output))
 
 
 def _scenario_file(trace: list[str], context: typer.Context) -> Scenario | None:
@@ -209,7 +220,8 @@ def _render_lives(summary: dict[str, Any]) -> None:
         say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))
 
 
-def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def]
+def _render(result, view: TenantView, output: Path | None) -> None:  # type: ignore[no-untyped-def]
+    from gputwin.cli.tenants import show_tenants
     from gputwin.core.units import format_duration
 
     s, m = result.summary, result.manifest
@@ -254,6 +266,7 @@ def _render(result, output: Path | None) -> None:  # type: ignore[no-untyped-def
         jobs = s["jobs_with_wait"]
         rows = [[k.replace("_", " "), format_duration(v / jobs), f"{v / total:.1%}"] for k, v in causes.items() if v]
         table("Why jobs waited", ["cause", "mean per job", "share"], sorted(rows, key=lambda r: -float(r[2][:-1])))
+    show_tenants(view)
     for why, count in s["tasks_left_out"].items():
         say(f"{count:,} tasks not simulated: {why}")
     if output is not None:
