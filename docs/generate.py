@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 
+import gputwin
 from gputwin.simulation.policy import KINDS
 from gputwin.traces import schema
 from gputwin.traces.catalog import CATALOG
@@ -84,12 +87,42 @@ def policies_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def api_page() -> str:
+    """Return the page of public Python names."""
+    lines = ["# Python", "", f"Generated from `src/gputwin/api.py` {_BY_HAND}", ""]
+    lines += [
+        "`import gputwin` gives these names; they load on first use. Every function takes a path as text or `Path`,",
+        "a spec such as `synthetic:pai2020?jobs=1000` or `homogeneous:10x8`, or an object opened before. Results show",
+        "themselves at the prompt and in notebooks. Errors are `gputwin.UserError`, with the file, row and field at fault",
+        "where there is one (`gputwin.InputError`). The package is typed (`py.typed`).",
+    ]
+    functions = [n for n in gputwin.__all__ if n[0].islower()]
+    lines += ["", "| name | returns |", "|---|---|"]
+    for name in functions:
+        lines.append(f"| [`{name}`](#{name}) | {_first_line(getattr(gputwin, name)).removeprefix('Return ')} |")
+    for name in (n for n in gputwin.__all__ if n[0].isupper()):
+        lines.append(f"| `{name}` | {_first_line(getattr(gputwin, name))} |")
+    for name in functions:
+        function = getattr(gputwin, name)
+        signature = str(inspect.signature(function)).replace("'", "")
+        before, _, example = inspect.cleandoc(function.__doc__).partition(">>>")
+        lines += ["", f"## {name}", "", f"`gputwin.{name}{signature}`", "", before.strip()]
+        lines += ["", "```python", f">>>{example}".strip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _first_line(thing: object) -> str:
+    paragraph = inspect.cleandoc(thing.__doc__ or "").partition("\n\n")[0]
+    return re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0].replace("|", "&#124;")
+
+
 PAGES = {
     "schema.md": schema.markdown,
     "quality.md": quality_page,
     "formats.md": formats_page,
     "policies.md": policies_page,
     "log-fields.md": log_fields_page,
+    "api.md": api_page,
 }
 
 

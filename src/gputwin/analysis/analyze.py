@@ -27,15 +27,22 @@ from gputwin.analysis.tenancy import tenancy
 from gputwin.analysis.tenants import tenants
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.workload import workload
+from gputwin.core.display import Shown
 from gputwin.traces.dataset import Trace
 
 
-@dataclass(frozen=True)
-class Analysis:
+@dataclass(frozen=True, repr=False)
+class Analysis(Shown):
     """The topics a trace has something to say about, in order."""
 
     source: str
     topics: tuple[Topic, ...]
+
+    def _title(self) -> str:
+        return f"Analysis of {self.source}: {', '.join(t.name for t in self.topics) or 'nothing'}"
+
+    def _lines(self) -> list[str]:
+        return [f"{t.name}: {t.remarks[0].text}" for t in self.topics if t.remarks]
 
     def topic(self, name: str) -> Topic | None:
         """Return a topic, or None where the trace says nothing about it."""

@@ -52,8 +52,8 @@ def blocking(waits: pl.DataFrame, holds: pl.DataFrame, largest: int = LARGEST) -
 def _told_apart(waits: pl.DataFrame, holds: pl.DataFrame, largest: int) -> list[str]:
     """Return the tenants that wait or hold most, by GPU-seconds."""
     size = ((pl.col("end") - pl.col("start")) * pl.col("gpus")).sum().alias("size")
-    both = pl.concat([f.group_by("tenant").agg(size) for f in (waits, holds)])
-    ranked = both.group_by("tenant").agg(pl.col("size").max()).drop_nulls("tenant")
+    both = pl.concat([f.group_by("tenant", maintain_order=True).agg(size) for f in (waits, holds)])
+    ranked = both.group_by("tenant", maintain_order=True).agg(pl.col("size").max()).drop_nulls("tenant")
     return ranked.sort(["size", "tenant"], descending=[True, False])["tenant"].head(largest).to_list()
 
 
@@ -114,11 +114,11 @@ def _held(begin: NDArray[np.intp], over: NDArray[np.intp], amount: Floats, blank
 def per_tenant(charges: pl.DataFrame) -> pl.DataFrame:
     """Return per tenant what it waits for others and for itself, and what others wait for it; GPU-hours."""
     own = pl.col("waiting") == pl.col("holding")
-    waits = charges.group_by(pl.col("waiting").alias("tenant")).agg(
+    waits = charges.group_by(pl.col("waiting").alias("tenant"), maintain_order=True).agg(
         pl.col("gpu_hours").sum().alias("waited_gpu_hours"),
         pl.col("gpu_hours").filter(~own).sum().alias("waits_for_others_gpu_hours"),
     )
-    holds = charges.group_by(pl.col("holding").alias("tenant")).agg(
+    holds = charges.group_by(pl.col("holding").alias("tenant"), maintain_order=True).agg(
         pl.col("gpu_hours").filter(~own).sum().alias("others_wait_gpu_hours")
     )
     joined = waits.join(holds, on="tenant", how="full", coalesce=True)

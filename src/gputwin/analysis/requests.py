@@ -57,7 +57,7 @@ def totals(frame: pl.DataFrame) -> pl.DataFrame:
     if timed.is_empty() and not any(frame[c].is_not_null().any() for c in (*_TOKENS, "user", "model")):
         return pl.DataFrame()
     span = _span(timed)
-    per_minute = timed.group_by((pl.col("submit_time") / MINUTE).floor()).len()["len"].max()
+    per_minute = timed.group_by((pl.col("submit_time") / MINUTE).floor(), maintain_order=True).len()["len"].max()
     row: dict[str, Any] = {
         "requests": frame.height,
         "span_seconds": span if span else None,
@@ -94,7 +94,7 @@ def over_time(timed: pl.DataFrame) -> pl.DataFrame:
     bins = Bins.covering(float(times.min()), float(times.max()), most=_MOST_BINS)  # type: ignore[arg-type]
     width = max(bins.width, MINUTE)
     number = (pl.col("submit_time") / width).floor().cast(pl.Int64).alias("bin")
-    found = timed.group_by(number).agg(
+    found = timed.group_by(number, maintain_order=True).agg(
         (pl.len() / width).alias("requests_per_s"),
         *((pl.col(name).sum() / width).alias(f"{name}_per_s") for name in _TOKENS),
     )
@@ -113,7 +113,7 @@ def clients(frame: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame()
     gaps = pl.col("submit_time").sort().diff().drop_nulls()
     cv = pl.when((gaps.len() >= _FEWEST) & (gaps.mean() > 0)).then(gaps.std() / gaps.mean())
-    found = known.group_by(pl.col("user").alias("client")).agg(
+    found = known.group_by(pl.col("user").alias("client"), maintain_order=True).agg(
         pl.len().alias("requests"),
         (pl.len() / frame.height).alias("share"),
         pl.col("input_tokens").mean().alias("mean_input_tokens"),
@@ -131,12 +131,12 @@ def client_rates(series: pl.DataFrame) -> pl.DataFrame:
         return pl.DataFrame()
     # Windows in which a client sent nothing are left out of the source: they count as zero.
     windows = rates["time"].n_unique()
-    found = rates.group_by(pl.col("entity").alias("client")).agg(
+    found = rates.group_by(pl.col("entity").alias("client"), maintain_order=True).agg(
         (pl.col("value").sum() / windows).alias("rate_per_s"),
         pl.col("value").max().alias("peak_rate_per_s"),
         (pl.len() / windows).alias("active_share"),
     )
-    cvs = series.filter(pl.col("metric") == CLIENT_CV).group_by(pl.col("entity").alias("client"))
+    cvs = series.filter(pl.col("metric") == CLIENT_CV).group_by(pl.col("entity").alias("client"), maintain_order=True)
     found = found.join(cvs.agg(pl.col("value").mean().alias("cv")), on="client", how="left")
     total = float(found["rate_per_s"].sum())
     part = pl.col("rate_per_s") / total if total else pl.lit(None, pl.Float64)

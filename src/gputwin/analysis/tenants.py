@@ -63,7 +63,7 @@ def _lives(trace: Trace) -> pl.DataFrame:
 def _totals(lives: pl.DataFrame, used: pl.DataFrame | None) -> pl.DataFrame:
     hours = (pl.col("gpus") * pl.col("held")).sum() / HOUR
     wait = pl.col("wait_seconds")
-    table = lives.group_by("tenant").agg(
+    table = lives.group_by("tenant", maintain_order=True).agg(
         pl.col("job_id").n_unique().alias("jobs"),
         hours.fill_null(0.0).alias("gpu_hours"),
         wait.mean().alias("mean_wait_seconds"),
@@ -81,7 +81,7 @@ def _used(trace: Trace, who: str) -> pl.DataFrame | None:
     per_task = (
         trace.scan("usage")
         .filter((pl.col("scope") == "instance") & pl.col("gpu_milli").is_not_null())
-        .group_by("job_id", "role")
+        .group_by("job_id", "role", maintain_order=True)
         .agg(pl.col("gpu_milli").mean().alias("used"))
     )
     runtime = pl.coalesce("duration_seconds", pl.col("end_time") - pl.col("start_time")).fill_null(1.0)
@@ -91,7 +91,7 @@ def _used(trace: Trace, who: str) -> pl.DataFrame | None:
         "job_id", "role", pl.col(who).fill_null("unknown").alias("tenant"), asked.alias("asked"), weight.alias("weight")
     )
     both = tasks.join(per_task, on=["job_id", "role"]).filter(pl.col("asked") > 0)
-    sums = both.group_by("tenant").agg(
+    sums = both.group_by("tenant", maintain_order=True).agg(
         ((pl.col("used") * pl.col("weight")).sum() / (pl.col("asked") * pl.col("weight")).sum()).alias("used_share")
     )
     found = trace.collect(sums)

@@ -13,6 +13,7 @@ import polars as pl
 
 from gputwin.analysis.blocking import blocking
 from gputwin.analysis.tenants import remarks_on, with_charges
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError, shorten
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
 from gputwin.simulation.engine.attribution import CAUSE_NAMES
@@ -21,13 +22,19 @@ from gputwin.simulation.result import SimulationResult
 NOT_BY_HOLDERS = ("quota_or_fairness", "node_startup", "outage")
 
 
-@dataclass(frozen=True)
-class TenantView:
+@dataclass(frozen=True, repr=False)
+class TenantView(Shown):
     """`tenants` one row each, `blocking` GPU-hours by waiting and holding tenant, `causes` GPU-hours by tenant and cause."""
 
     tenants: pl.DataFrame
     blocking: pl.DataFrame
     causes: pl.DataFrame
+
+    def _title(self) -> str:
+        return f"{self.tenants.height:,} tenants"
+
+    def _lines(self) -> list[str]:
+        return self.sentences()
 
     def sentences(self) -> list[str]:
         """Return what the tables say."""
@@ -65,7 +72,11 @@ def _segments(result: SimulationResult, jobs: pl.DataFrame) -> pl.DataFrame:
     """Return the run's segments with tenant, GPUs held and their model."""
     gpus = (pl.col("gpu_count").cast(pl.Int64) * pl.col("gpu_milli")).sum() / WHOLE_GPU_MILLI
     models = result.nodes.with_row_index("node").select("node", "gpu_model")
-    held = result.placements.join(models, on="node").group_by("segment").agg(gpus.alias("gpus"), pl.first("gpu_model"))
+    held = (
+        result.placements.join(models, on="node")
+        .group_by("segment", maintain_order=True)
+        .agg(gpus.alias("gpus"), pl.first("gpu_model"))
+    )
     last = pl.col("end_time").filter(pl.col("end_time").is_finite()).max()
     return (
         result.segments.with_row_index("segment")
@@ -90,7 +101,9 @@ def _holds(segments: pl.DataFrame) -> pl.DataFrame:
 
 def _waits(result: SimulationResult, jobs: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
     """Return when each job waited: before it first ran, and between a stop and the next start."""
-    allowed = result.groups.group_by("shape").agg(pl.col("models").first().list.join("|").alias("allowed"))
+    allowed = result.groups.group_by("shape", maintain_order=True).agg(
+        pl.col("models").first().list.join("|").alias("allowed")
+    )
     every = "|".join(sorted(set(result.nodes["gpu_model"].drop_nulls())))
     columns = ["job", "tenant", "submit_time", "gpus", "shape", _charged_share(jobs)]
     waiting = jobs.filter(pl.col("wait_seconds") > 0).select(columns)
@@ -117,9 +130,11 @@ def _charged_share(jobs: pl.DataFrame) -> pl.Expr:
 
 def _totals(jobs: pl.DataFrame, segments: pl.DataFrame, use: pl.DataFrame | None) -> pl.DataFrame:
     ran = pl.col("end_time") - pl.col("start_time")
-    held = segments.group_by("tenant").agg(((ran * pl.col("gpus")).sum() / HOUR).alias("gpu_hours"))
+    held = segments.group_by("tenant", maintain_order=True).agg(
+        ((ran * pl.col("gpus")).sum() / HOUR).alias("gpu_hours")
+    )
     wait = pl.col("wait_seconds")
-    table = jobs.group_by("tenant").agg(
+    table = jobs.group_by("tenant", maintain_order=True).agg(
         pl.len().alias("jobs"),
         wait.mean().alias("mean_wait_seconds"),
         wait.quantile(0.95, "linear").alias("p95_wait_seconds"),
@@ -127,10 +142,12 @@ def _totals(jobs: pl.DataFrame, segments: pl.DataFrame, use: pl.DataFrame | None
     table = table.join(held, on="tenant", how="left").with_columns(pl.col("gpu_hours").fill_null(0.0))
     if use is None or not use["gpu_asked"].is_not_null().any():
         return table
-    seconds = segments.group_by("job_id", "tenant").agg(ran.sum().alias("seconds"))
+    seconds = segments.group_by("job_id", "tenant", maintain_order=True).agg(ran.sum().alias("seconds"))
     both = seconds.join(use.filter(pl.col("gpu_asked") > 0), on="job_id")
     asked, used = ((pl.col(c) * pl.col("seconds")).sum() for c in ("gpu_asked", "gpu_used"))
-    return table.join(both.group_by("tenant").agg((used / asked).alias("used_share")), on="tenant", how="left")
+    return table.join(
+        both.group_by("tenant", maintain_order=True).agg((used / asked).alias("used_share")), on="tenant", how="left"
+    )
 
 
 def _causes(jobs: pl.DataFrame) -> pl.DataFrame:
@@ -139,6 +156,6 @@ def _causes(jobs: pl.DataFrame) -> pl.DataFrame:
     if not columns:
         return pl.DataFrame(schema={"tenant": pl.String, "cause": pl.String, "gpu_hours": pl.Float64})
     hours = [((pl.col(c) * pl.col("gpus")).sum() / HOUR).alias(name) for c, name in columns.items()]
-    wide = jobs.filter(pl.col("wait_seconds") > 0).group_by("tenant").agg(hours)
+    wide = jobs.filter(pl.col("wait_seconds") > 0).group_by("tenant", maintain_order=True).agg(hours)
     long = wide.unpivot(index="tenant", variable_name="cause", value_name="gpu_hours").filter(pl.col("gpu_hours") > 0)
     return long.sort(["tenant", "gpu_hours"], descending=[False, True])

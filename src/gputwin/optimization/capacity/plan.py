@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.optimization.capacity.bracket import offered_share
@@ -36,8 +37,8 @@ _REACH = 1.25
 _MOST_ROUNDS = 5
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """The answer, and all that was simulated on the way to it."""
 
     cluster: Cluster
@@ -58,6 +59,12 @@ class Plan:
     """Mean GPUs asked for."""
     levers: tuple[Lever, ...]
     jobs: int
+
+    def _title(self) -> str:
+        return f"Plan: {self.target} on {self.cluster.name}"
+
+    def _lines(self) -> list[str]:
+        return [self.verdict()]
 
     @property
     def larger(self) -> tuple[Point, ...]:
