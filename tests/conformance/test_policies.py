@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gputwin.simulation.engine.series import WAITING_JOBS
+from gputwin.simulation.engine.state.series import WAITING_JOBS
 from gputwin.simulation.engine.world import FINISHED, LOST, NEVER_FITS
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS
 from gputwin.simulation.run import Run, Scheduler, cluster_models, make_machines, run

@@ -8,7 +8,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gputwin.simulation.engine.lives import SEGMENTS
+from gputwin.simulation.engine.state.lives import SEGMENTS
 from gputwin.simulation.engine.world import FINISHED, NEVER_FITS
 from gputwin.simulation.interruptions import Checkpoints, Faults
 from gputwin.simulation.policy import ORDERINGS, PLACEMENTS

@@ -11,8 +11,8 @@ import numpy as np
 import polars as pl
 
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.engine.attribution import CAUSE_NAMES
-from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Records
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.engine.state.records import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Records
 from gputwin.simulation.run import Run, Scheduler, cluster_models, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload

@@ -12,8 +12,8 @@ from scipy import stats
 
 from gputwin.core.rng import stream
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.engine.series import RUNNING_JOBS, USED, WAITING_JOBS
-from gputwin.simulation.engine.state import FREE_MODELS
+from gputwin.simulation.engine.state.records import FREE_MODELS
+from gputwin.simulation.engine.state.series import RUNNING_JOBS, USED, WAITING_JOBS
 from gputwin.simulation.engine.world import FINISHED, LOST
 from gputwin.simulation.run import Scheduler, cluster_models, run
 from gputwin.simulation.workload import Workload, workload_of

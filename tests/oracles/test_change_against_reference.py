@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import pytest
 
-from gputwin.simulation.engine.attribution import CAUSE_NAMES
-from gputwin.simulation.engine.lives import REASONS, SEGMENTS
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
 from gputwin.simulation.run import Changes, Run, Scheduler, run
 from tests.oracles.cases import Case, bits, random_case

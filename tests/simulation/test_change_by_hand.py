@@ -7,7 +7,7 @@ import math
 import pytest
 
 from gputwin.core.errors import UserError
-from gputwin.simulation.engine.lives import REASONS, SEGMENTS
+from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
 from gputwin.simulation.run import Changes, Run, Scheduler, run
 from tests.oracles.cases import Case
@@ -172,7 +172,7 @@ def test_waiting_for_a_node_that_is_out_is_an_outage():
     changes = Changes(faults=Faults(maintenance=(Maintenance(0, math.inf, 5, 8),)))
     done = play(Case((Node(1),), (job(0, 10, ONE),)), "fifo", changes, "strict")
     assert done.world.causes.share[0].sum() + done.world.lives.earlier[0].sum() == 3
-    from gputwin.simulation.engine.attribution import OUTAGE
+    from gputwin.simulation.engine.attribution.causes import OUTAGE
 
     assert done.world.causes.share[0, OUTAGE] == 3
 

@@ -17,8 +17,8 @@ import polars as pl
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration
-from gputwin.simulation.engine.attribution import CAUSE_NAMES
-from gputwin.simulation.engine.state import PLENTY, WHOLE
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.engine.state.records import PLENTY, WHOLE
 from gputwin.simulation.result import SimulationResult
 
 RELAXATIONS = {

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gputwin.core.errors import UserError
-from gputwin.simulation.engine.events import DRAIN, NODE_DOWN, NODE_UP, Events, make_events
-from gputwin.simulation.engine.lives import (
+from gputwin.simulation.engine.state.events import DRAIN, NODE_DOWN, NODE_UP, Events, make_events
+from gputwin.simulation.engine.state.lives import (
     COSTS,
     EXPONENT,
     INTERVAL,
@@ -19,8 +19,8 @@ from gputwin.simulation.engine.lives import (
     SAVE,
     SAVE_WHEN_PREEMPTED,
 )
-from gputwin.simulation.engine.outages import FIXED, LOGNORMAL, NEVER, WEIBULL, Outages
-from gputwin.simulation.engine.state import Floats
+from gputwin.simulation.engine.state.outages import FIXED, LOGNORMAL, NEVER, WEIBULL, Outages
+from gputwin.simulation.engine.state.records import Floats
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
-from gputwin.simulation.engine.attribution import CAUSE_NAMES
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 

@@ -15,10 +15,9 @@ import yaml
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import InputError
-from gputwin.simulation.engine.attribution import CAUSE_NAMES
-from gputwin.simulation.engine.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
-from gputwin.simulation.engine.state import WHOLE
-from gputwin.simulation.engine.world import ATTRIBUTE
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.engine.state.records import WHOLE
+from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.metrics import summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
@@ -158,7 +157,7 @@ def _jobs(run: Run) -> pl.DataFrame:
         (jct / pl.col("duration_seconds")).fill_nan(None).alias("slowdown"),
         (jct / pl.max_horizontal(pl.col("duration_seconds"), 10.0)).clip(1.0).alias("bounded_slowdown"),
     )
-    if run.world.options[ATTRIBUTE]:
+    if run.world.settings["attributes"][0]:
         share = run.world.causes.share + run.world.lives.earlier if has_changes(run) else run.world.causes.share
         started = ~np.isnan(records["start"])
         frame = frame.with_columns(

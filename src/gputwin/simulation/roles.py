@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputwin.simulation.engine.state import Flags, Ints, Machines, Records
+from gputwin.simulation.engine.state.records import Flags, Ints, Machines, Records
 
 _AMOUNTS = ("cpu", "memory", "disk", "rdma")
 

@@ -12,21 +12,21 @@ import polars as pl
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.engine.attribution import make_causes
-from gputwin.simulation.engine.devices import fullest
-from gputwin.simulation.engine.events import make_events
-from gputwin.simulation.engine.fit import MANY
-from gputwin.simulation.engine.index import FIRST_FITS, NO_SLOT, make_index
+from gputwin.simulation.engine.attribution.causes import make_causes
+from gputwin.simulation.engine.fit.devices import fullest
+from gputwin.simulation.engine.fit.index import FIRST_FITS, NO_SLOT, make_index
+from gputwin.simulation.engine.fit.room import MANY
+from gputwin.simulation.engine.fit.totals import make_totals
 from gputwin.simulation.engine.kernel import Rules, run_world
-from gputwin.simulation.engine.ledger import make_ledger
-from gputwin.simulation.engine.lives import make_lives
-from gputwin.simulation.engine.outages import make_outages
-from gputwin.simulation.engine.plans import make_plans
-from gputwin.simulation.engine.queue import make_queue
+from gputwin.simulation.engine.queue.jobs import make_queue
+from gputwin.simulation.engine.queue.shape_tree import make_shape_tree, no_shape_tree
+from gputwin.simulation.engine.reservations.mask import FIELDS
+from gputwin.simulation.engine.reservations.plans import make_plans
 from gputwin.simulation.engine.rules import full_speed, never
-from gputwin.simulation.engine.series import make_series
-from gputwin.simulation.engine.shape_tree import make_shape_tree, no_shape_tree
-from gputwin.simulation.engine.state import (
+from gputwin.simulation.engine.state.events import make_events
+from gputwin.simulation.engine.state.lives import make_lives
+from gputwin.simulation.engine.state.outages import make_outages
+from gputwin.simulation.engine.state.records import (
     APPLICATIONS,
     DEVICE,
     LINK,
@@ -35,34 +35,22 @@ from gputwin.simulation.engine.state import (
     SLOT,
     WHOLE,
     Floats,
-    Ints,
     Knobs,
     Machines,
     Records,
 )
-from gputwin.simulation.engine.veils import FIELDS
+from gputwin.simulation.engine.state.series import make_series
 from gputwin.simulation.engine.world import (
-    ATTRIBUTE,
-    BACKFILL,
     BY_SCORE,
-    CHANGES,
     CONSERVATIVE,
     CONSOLIDATE,
-    CORRECTS,
+    COUNTERS,
     EASY,
-    ELASTIC,
-    GANG,
     GREEDY,
     LOOP,
     LOSS,
-    NEIGHBOURS,
-    OPTIONS,
-    PREEMPTS,
-    RANKED,
-    RESERVED_JOB,
+    SETTINGS,
     TOPOLOGY,
-    TOTALS,
-    TRACK,
     World,
 )
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, costs_of, with_faults
@@ -168,21 +156,22 @@ def run(
         typical=typical_jobs(workload) if typical is None else typical,
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
     )
-    options = np.zeros(OPTIONS, np.int64)
-    options[BACKFILL] = backfill.mode
-    options[GANG] = _GANGS[placement.gang]
+    settings, counters = np.zeros(1, SETTINGS), np.zeros(1, COUNTERS)
+    settings["backfill"] = backfill.mode
+    settings["gang"] = _GANGS[placement.gang]
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
     changing = changes.any()
     tracks = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
-    options[CORRECTS] = tracks
-    options[TRACK] = tracks or changing
-    options[CHANGES] = changing
-    options[RANKED] = bool(changes.preemption)
-    options[ELASTIC] = changes.elasticity is not None
-    options[PREEMPTS] = options[RANKED] or options[ELASTIC]
-    options[TOTALS] = backfill.mode != GREEDY or max_wait < np.inf or options[PREEMPTS]
-    options[ATTRIBUTE] = attribute
-    options[RESERVED_JOB] = -1
+    settings["corrects"] = tracks
+    settings["tracks"] = tracks or changing
+    settings["changes"] = changing
+    preempts = bool(changes.preemption) or changes.elasticity is not None
+    settings["ranked"] = bool(changes.preemption)
+    settings["elastic"] = changes.elasticity is not None
+    settings["preempts"] = preempts
+    settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts
+    settings["attributes"] = attribute
+    counters["reserved_job"] = -1
     begin, until = workload.span
     width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
     rules = Rules(
@@ -201,8 +190,8 @@ def run(
     if changes.speed:
         pace = SPEEDS.get(changes.speed)
         rules = rules._replace(speed=pace.factors)
-        options[NEIGHBOURS] = pace.neighbours
-    world = _make_world(workload, machines, knobs, options, width, placement, max_wait, changes, seed)
+        settings["neighbours"] = pace.neighbours
+    world = _make_world(workload, machines, knobs, settings, counters, width, placement, max_wait, changes, seed)
     world = run_world(world, rules, told)
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
 
@@ -302,7 +291,8 @@ def _make_world(
     workload: Workload,
     machines: Machines,
     knobs: Knobs,
-    options: Ints,
+    settings: Records,
+    counters: Records,
     width: float,
     placement: Placement,
     max_wait: float,
@@ -311,10 +301,10 @@ def _make_world(
 ) -> World:
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
     jobs["start"] = jobs["end"] = np.nan
-    planned = bool(options[BACKFILL] == CONSERVATIVE)
+    planned = settings["backfill"][0] == CONSERVATIVE
     if planned:
         jobs["planned"] = np.nan
-    tracked = bool(options[TRACK])
+    tracked = bool(settings["tracks"][0])
     groups = hardest_first(shapes, workload.groups, requests, workload.allowed, machines)
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
@@ -330,12 +320,12 @@ def _make_world(
     gang = int(shapes["instances"].max()) if tracked else 1
     roles = int(shapes["groups"].max())
     slots["node"] = -1
-    ledger = make_ledger(requests, groups, shapes, workload.allowed, machines)
+    totals = make_totals(requests, groups, shapes, workload.allowed, machines)
     tree = no_shape_tree()
-    if options[BACKFILL] in (GREEDY, EASY) and not options[PREEMPTS]:
-        kind_of = ledger.accounts["kind"][: requests.size]
+    if settings["backfill"][0] in (GREEDY, EASY) and not settings["preempts"][0]:
+        kind_of = totals.entries["kind"][: requests.size]
         tree = make_shape_tree(requests, groups, shapes, index.models, kind_of, machines.nodes.size)
-    changing = bool(options[CHANGES])
+    changing = bool(settings["changes"][0])
     faults = changes.faults or Faults()
     seeds = stream(seed, "faults").integers(1, 1 << 63, machines.nodes.size, np.uint64)
     outages = make_outages(machines, seeds, faults.laws(), kept=changing)
@@ -349,7 +339,7 @@ def _make_world(
         groups=groups,
         queue=make_queue(jobs, shapes, tree),
         index=index,
-        ledger=ledger,
+        totals=totals,
         events=events,
         slots=slots,
         links=np.zeros(slots.size if tracked else 1, LINK),
@@ -359,13 +349,13 @@ def _make_world(
         reserved_from=np.full(1, np.inf),
         withheld=np.zeros((max(gang, machines.nodes.size + 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
         rows=np.arange(machines.nodes.size, dtype=np.int32) if planned else np.full(machines.nodes.size, -1, np.int32),
-        veils=np.zeros(machines.nodes.size if planned else gang, np.int32),
+        masks=np.zeros(machines.nodes.size if planned else gang, np.int32),
         endings=make_events(max(jobs.size, machines.nodes.size * roles if planned else 1) if tracked else 1),
         freed=np.zeros(jobs.size if tracked else 1, np.int32),
         regions=np.zeros(machines.nodes.size, np.int64),
         plans=make_plans(machines.nodes.size, jobs.size, slots.size if planned else 0, roles),
         max_wait=np.array([max_wait], np.float64),
-        causes=make_causes(jobs.size if options[ATTRIBUTE] else 1, shapes.size),
+        causes=make_causes(jobs.size if settings["attributes"][0] else 1, shapes.size),
         lives=make_lives(jobs, workload.slots, costs_of(changes.checkpoints, changes.elasticity), kept=changing),
         outages=outages,
         speeds=speeds,
@@ -373,5 +363,6 @@ def _make_world(
         clock=np.zeros(1),
         series=make_series(begin, width, bins, machines.free),
         knobs=knobs,
-        options=options,
+        settings=settings,
+        counters=counters,
     )

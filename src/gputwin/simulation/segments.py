@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gputwin.simulation.engine.lives import REASONS, SEGMENTS, SPOTS
-from gputwin.simulation.engine.state import UP
-from gputwin.simulation.engine.world import CHANGES, FINISHED, RUNS
+from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS, SPOTS
+from gputwin.simulation.engine.state.records import UP
+from gputwin.simulation.engine.world import FINISHED, RUNS
 from gputwin.simulation.run import Run
 
 SLOWDOWNS = ("gpu_model", "spread", "neighbours", "size")
@@ -19,7 +19,7 @@ _FIELDS = {"gpu_model": "slow_model", "spread": "slow_spread", "neighbours": "sl
 
 def has_changes(run: Run) -> bool:
     """Return whether jobs could be stopped, slowed or resized in this run."""
-    return bool(run.world.options[CHANGES])
+    return bool(run.world.settings["changes"][0])
 
 
 def segments_of(run: Run) -> pl.DataFrame:

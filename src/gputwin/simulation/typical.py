@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gputwin.simulation.engine.state import TYPICAL, Records, models_of
+from gputwin.simulation.engine.state.records import TYPICAL, Records, models_of
 from gputwin.simulation.workload import Workload
 
 COVERAGE = 0.95

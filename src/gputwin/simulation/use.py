@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gputwin.simulation.engine.state import Floats
+from gputwin.simulation.engine.state.records import Floats
 from gputwin.traces.dataset import Trace
 
 RESOURCES = ("cpu", "memory", "gpu")

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import WHOLE_GPU_MILLI
-from gputwin.simulation.engine.state import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
+from gputwin.simulation.engine.state.records import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
 from gputwin.traces.dataset import Trace
 from gputwin.traces.framefile import read_frame
 from gputwin.traces.lifetimes import observed, with_lives

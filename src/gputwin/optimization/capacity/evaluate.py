@@ -18,7 +18,7 @@ from gputwin.optimization.capacity.blocks import Draws, block_of, drawn, draws_o
 from gputwin.optimization.capacity.scale import Counts, with_counts
 from gputwin.optimization.capacity.target import Floats, Target
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.engine.state import Records
+from gputwin.simulation.engine.state.records import Records
 from gputwin.simulation.run import Scheduler, cluster_models, run
 from gputwin.simulation.workload import Workload, workload_of
 from gputwin.traces.dataset import Trace

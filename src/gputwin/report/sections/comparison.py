@@ -9,7 +9,7 @@ from gputwin.analysis.words import duration, share
 from gputwin.report import charts
 from gputwin.report.page import Bullets, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.timeline import Timeline
-from gputwin.simulation.engine.attribution import CAUSE_NAMES
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.studies.comparison.compare import DURATIONS, METRICS, Comparison
 from gputwin.studies.comparison.verdict import recommendation, remarks
 

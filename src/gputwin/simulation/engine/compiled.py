@@ -35,7 +35,7 @@ _EFFORT: dict[str, Any] = {"OPT": type(config.OPT)(2), "LOOP_VECTORIZE": 0, "SLP
 def cache_folder() -> str:
     """Return the folder for this engine's machine code: below $GPUTWIN_CACHE, or the user's cache folder."""
     digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parent.glob("*.py")):
+    for source in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(source.read_bytes())
     home = os.environ.get("GPUTWIN_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gputwin"
     folder = Path(home) / f"engine-{digest.hexdigest()[:16]}"

@@ -14,32 +14,21 @@ import numba
 import numpy as np
 from numba import types
 
-from gputwin.simulation.engine.changes import handle_change, handle_nothing
+from gputwin.simulation.engine.changes.handle import handle_change, handle_nothing
+from gputwin.simulation.engine.changes.rates import settle_nothing, settle_rates
 from gputwin.simulation.engine.compiled import compiled_as, config
-from gputwin.simulation.engine.conservative import conservative_pass
-from gputwin.simulation.engine.events import compacted
 from gputwin.simulation.engine.interpreted import wrapped
-from gputwin.simulation.engine.lives import grown as with_longer_log
 from gputwin.simulation.engine.loop import ENDED, FULL_LOG, run
-from gputwin.simulation.engine.outages import grown as with_more_outages
-from gputwin.simulation.engine.passes import easy_pass, greedy_pass, greedy_pass_with_limit, strict_pass
-from gputwin.simulation.engine.preemption import greedy_preemptive_pass, strict_preemptive_pass
-from gputwin.simulation.engine.queue import WAITING
-from gputwin.simulation.engine.rates import settle_nothing, settle_rates
-from gputwin.simulation.engine.world import (
-    ARRIVAL,
-    BACKFILL,
-    BUDGET,
-    CHANGES,
-    CONSERVATIVE,
-    EASY,
-    GREEDY,
-    LOSS,
-    PREEMPTS,
-    RUNNING_COUNT,
-    STRICT,
-    World,
-)
+from gputwin.simulation.engine.passes.conservative import conservative_pass
+from gputwin.simulation.engine.passes.easy import easy_pass
+from gputwin.simulation.engine.passes.greedy import greedy_pass, greedy_pass_with_limit
+from gputwin.simulation.engine.passes.preemptive import greedy_preemptive_pass, strict_preemptive_pass
+from gputwin.simulation.engine.passes.strict import strict_pass
+from gputwin.simulation.engine.queue.jobs import WAITING
+from gputwin.simulation.engine.state.events import compacted
+from gputwin.simulation.engine.state.lives import grown as with_longer_log
+from gputwin.simulation.engine.state.outages import grown as with_more_outages
+from gputwin.simulation.engine.world import ARRIVAL, BUDGET, CONSERVATIVE, EASY, GREEDY, LOSS, STRICT, World
 
 # Where nobody may wait, no pass is ever made.
 _PASSES = {
@@ -69,7 +58,7 @@ class Rules(NamedTuple):
 
 def run_world(world: World, rules: Rules, told: Callable[[World], None] | None = None) -> World:
     """Run the world to its end under these rules and return it; `told` is called from time to time."""
-    changes = world.options[CHANGES] != 0
+    changes = world.settings["changes"][0] != 0
     parts = (
         *rules,
         _pass_of(world),
@@ -96,7 +85,7 @@ def run_world(world: World, rules: Rules, told: Callable[[World], None] | None =
 
 def _enlarged(world: World) -> World:
     """Return the world with room for what one instant can bring."""
-    jobs, arrival, running = world.queue.jobs, int(world.loop[ARRIVAL]), int(world.options[RUNNING_COUNT])
+    jobs, arrival, running = world.queue.jobs, int(world.loop[ARRIVAL]), int(world.counters["running"][0])
     coming = jobs["submit"][arrival] if arrival < jobs.size else np.inf
     together = int(np.searchsorted(jobs["submit"], coming, "right")) - arrival
     room = 4 * (int(world.queue.counts[WAITING]) + running + together) + 64
@@ -108,8 +97,8 @@ def _enlarged(world: World) -> World:
 
 
 def _pass_of(world: World) -> Callable[..., None]:
-    mode = int(world.options[BACKFILL])
-    if world.options[PREEMPTS]:
+    mode = int(world.settings["backfill"][0])
+    if world.settings["preempts"][0]:
         return _PREEMPTIVE_PASSES[mode]
     return greedy_pass_with_limit if mode == GREEDY and world.max_wait[0] < np.inf else _PASSES[mode]
 

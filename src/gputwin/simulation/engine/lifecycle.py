@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from gputwin.simulation.engine.attribution import CAUSES, begin_wait, blame, end_wait
+from gputwin.simulation.engine.attribution.causes import CAUSES, begin_wait, blame, end_wait
+from gputwin.simulation.engine.attribution.waiting import end_waiting
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.events import CORRECT, FINISH, schedule
-from gputwin.simulation.engine.index import LOG_END
-from gputwin.simulation.engine.ledger import PASSED, begin_waiting, note_arrival
-from gputwin.simulation.engine.lives import (
+from gputwin.simulation.engine.fit.index import LOG_END
+from gputwin.simulation.engine.fit.totals import PASSED, begin_waiting, note_arrival
+from gputwin.simulation.engine.queue.jobs import WAITING, insert, push, remove, take_out
+from gputwin.simulation.engine.state.events import CORRECT, FINISH, schedule
+from gputwin.simulation.engine.state.lives import (
     BY_FINISH,
     BY_PREEMPTION,
     BY_RESIZE,
@@ -34,30 +36,15 @@ from gputwin.simulation.engine.lives import (
     progress,
     seconds_left,
 )
-from gputwin.simulation.engine.queue import WAITING, insert, push, remove, take_out
-from gputwin.simulation.engine.running import discharge, enlist, release, take_up
-from gputwin.simulation.engine.state import wide
-from gputwin.simulation.engine.waiting import end_waiting
-from gputwin.simulation.engine.world import (
-    ATTRIBUTE,
-    BACKFILL,
-    CHANGES,
-    CORRECTS,
-    ELASTIC,
-    FINISHED,
-    RESERVED_JOB,
-    RUNS,
-    STARVING,
-    STRICT,
-    WAITS,
-    World,
-)
+from gputwin.simulation.engine.state.records import wide
+from gputwin.simulation.engine.state.running import discharge, enlist, release, take_up
+from gputwin.simulation.engine.world import FINISHED, RUNS, STRICT, WAITS, World
 
 
 @inlined
 def queue_of(world: World, s: int) -> int:
     """Return the queue that jobs of shape s wait in: one for all under strict order, else one per shape."""
-    return 0 if world.options[BACKFILL] == STRICT else s
+    return 0 if world.settings[0].backfill == STRICT else s
 
 
 @inlined
@@ -67,15 +54,15 @@ def enqueue(world: World, j: int, now: float, key: float) -> None:
     q = queue_of(world, s)
     if world.queue.counts[WAITING] == 0:
         # Nobody waited whom the changes up to now could have helped.
-        world.ledger.state[PASSED] = world.index.log_end[LOG_END]
-    if world.options[BACKFILL] != STRICT and world.queue.shapes[q].waiting > 0:
-        note_arrival(world.ledger, world.queue.shapes, s)
-    elif world.options[BACKFILL] != STRICT:
-        begin_waiting(world.ledger, world.queue.shapes, s)
-        if world.options[ATTRIBUTE] != 0:
+        world.totals.state[PASSED] = world.index.log_end[LOG_END]
+    if world.settings[0].backfill != STRICT and world.queue.shapes[q].waiting > 0:
+        note_arrival(world.totals, world.queue.shapes, s)
+    elif world.settings[0].backfill != STRICT:
+        begin_waiting(world.totals, world.queue.shapes, s)
+        if world.settings[0].attributes != 0:
             # Its clocks stood still while nobody waited.
             blame(world.causes, world.queue.shapes, s, wide(world.queue.shapes[s].cause), now)
-    if world.options[ATTRIBUTE] != 0:
+    if world.settings[0].attributes != 0:
         begin_wait(world.causes, world.queue.shapes, s, j, now)
     push(world.queue, q, j, key)
 
@@ -86,7 +73,7 @@ def start(world: World, j: int, now: float) -> None:
     job = world.queue.jobs[j]
     job.start = now
     job.outcome = RUNS
-    if world.options[CHANGES] != 0:
+    if world.settings[0].changes != 0:
         _resume(world, j, now)
         return
     job.end = now + job.duration
@@ -94,7 +81,7 @@ def start(world: World, j: int, now: float) -> None:
     enlist(world, j)
     if job.end < np.inf:
         schedule(world.events, job.end, FINISH, j)
-    if job.believed_end < job.end and world.options[CORRECTS] != 0:
+    if job.believed_end < job.end and world.settings[0].corrects != 0:
         schedule(world.events, job.believed_end, CORRECT, j)
 
 
@@ -104,11 +91,11 @@ def start_waiting(world: World, j: int, now: float) -> None:
     job = world.queue.jobs[j]
     q = queue_of(world, wide(job.shape))
     remove(world.queue, q, j)
-    if world.options[BACKFILL] != STRICT and world.queue.shapes[q].waiting == 0:
+    if world.settings[0].backfill != STRICT and world.queue.shapes[q].waiting == 0:
         end_waiting(world, q)
-    world.options[STARVING] -= job.key == -np.inf
-    if world.options[ATTRIBUTE] != 0:
-        since = world.lives.records[j].queued if world.options[CHANGES] != 0 else job.submit
+    world.counters[0].starving -= job.key == -np.inf
+    if world.settings[0].attributes != 0:
+        since = world.lives.records[j].queued if world.settings[0].changes != 0 else job.submit
         end_wait(world.causes, world.queue.shapes, wide(job.shape), j, since, now)
     start(world, j, now)
 
@@ -151,13 +138,13 @@ def stop(world: World, j: int, now: float, why: int) -> None:
     job = world.queue.jobs[j]
     if job.believed_end != now or why != BY_FINISH:
         # The plan relied on another end: make it anew.
-        world.options[RESERVED_JOB] = -1
-    if world.options[CHANGES] != 0:
+        world.counters[0].reserved_job = -1
+    if world.settings[0].changes != 0:
         _end_segment(world, j, now, why)
     if why == BY_FINISH:
         job.outcome = FINISHED
     discharge(world, j, now)
-    if world.options[ELASTIC] != 0:
+    if world.settings[0].elastic != 0:
         # When it starts again, it asks for its full size.
         full = world.lives.records[j].full_shape
         shrunk = world.queue.shapes[job.shape].instances < world.queue.shapes[full].instances
@@ -167,7 +154,7 @@ def stop(world: World, j: int, now: float, why: int) -> None:
 
 @compiled
 def _end_segment(world: World, j: int, now: float, why: int) -> None:
-    """Bring job j's account of work and costs up to its stop."""
+    """Bring job j's entry of work and costs up to its stop."""
     lives, job = world.lives, world.queue.jobs[j]
     life, instances = lives.records[j], wide(world.queue.shapes[job.shape].instances)
     progress(lives, world.queue.jobs, j, now)
@@ -189,7 +176,7 @@ def _end_segment(world: World, j: int, now: float, why: int) -> None:
         life.overhead += lives.costs[SAVE]
     life.lost += job.done - life.safe
     job.done = life.safe
-    if world.options[ATTRIBUTE] != 0:
+    if world.settings[0].attributes != 0:
         for c in range(CAUSES):
             lives.earlier[j, c] += world.causes.share[j, c]
             world.causes.share[j, c] = 0.0

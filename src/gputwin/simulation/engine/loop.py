@@ -7,33 +7,25 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
-from gputwin.simulation.engine.index import LOG_END
-from gputwin.simulation.engine.ledger import CAUGHT_UP, NEW_SHAPES
+from gputwin.simulation.engine.fit.index import LOG_END
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, NEW_SHAPES
 from gputwin.simulation.engine.lifecycle import ends_now, enqueue, queue_of, start, stop
-from gputwin.simulation.engine.lives import BY_FINISH, SHRUNK, STARTED, has_log_room
-from gputwin.simulation.engine.place import place, place_one, unplace
-from gputwin.simulation.engine.queue import WAITING, push, remove
-from gputwin.simulation.engine.running import believe
-from gputwin.simulation.engine.series import BEGIN, WIDTH, advance
-from gputwin.simulation.engine.state import wide
+from gputwin.simulation.engine.placing.place import place, place_one, unplace
+from gputwin.simulation.engine.queue.jobs import WAITING, push, remove
+from gputwin.simulation.engine.state.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
+from gputwin.simulation.engine.state.lives import BY_FINISH, SHRUNK, STARTED, has_log_room
+from gputwin.simulation.engine.state.records import wide
+from gputwin.simulation.engine.state.running import believe
+from gputwin.simulation.engine.state.series import BEGIN, WIDTH, advance
 from gputwin.simulation.engine.world import (
     ARRIVAL,
-    BACKFILL,
     BUDGET,
-    CHANGES,
     CONSERVATIVE,
     GREEDY,
-    LOOK_ONLY,
     LOSS,
     LOST,
-    NEIGHBOURS,
     NEVER_FITS,
-    PREEMPTS,
-    RESERVED_JOB,
-    RUNNING_COUNT,
     RUNS,
-    STARVING,
     WAITS,
     World,
 )
@@ -61,7 +53,7 @@ def run(
     `schedule_pass` starts who of the waiting jobs may start now, `handle` carries out the events that only runs with
     change have, and `settle` gives those who started their rates.
     """
-    jobs, shapes, mode = world.queue.jobs, world.queue.shapes, world.options[BACKFILL]
+    jobs, shapes, mode = world.queue.jobs, world.queue.shapes, world.settings[0].backfill
     arrival, now, left = world.loop[ARRIVAL], world.clock[0], world.loop[BUDGET]
     if left < 0:
         _mark_never_fitting(world, score, devices)
@@ -74,8 +66,8 @@ def run(
         left -= 1
         coming = jobs[arrival].submit if arrival < jobs.size else np.inf
         upcoming = next_time(world.events)
-        if world.options[CHANGES] != 0:
-            if coming == np.inf and world.queue.counts[WAITING] + world.options[RUNNING_COUNT] == 0:
+        if world.settings[0].changes != 0:
+            if coming == np.inf and world.queue.counts[WAITING] + world.counters[0].running == 0:
                 # Only nodes would go on failing.
                 upcoming = np.inf
             elif not _has_room_for_an_instant(world, arrival):
@@ -91,7 +83,7 @@ def run(
             world.index,
             world.knobs,
             world.queue.counts[WAITING],
-            world.options[RUNNING_COUNT],
+            world.counters[0].running,
             now,
         )
         decide = planned == now
@@ -118,9 +110,9 @@ def run(
                 decide = _enter(world, arrival, decide, now, order, score, devices) or decide
             arrival += 1
         if world.queue.counts[WAITING] > 0 and (decide or _look_again(world)):
-            world.options[LOOK_ONLY] = not decide
+            world.counters[0].look_only = not decide
             schedule_pass(world, now, order, promotion, claim, score, devices)
-        if world.lives.counts[STARTED] + world.lives.counts[SHRUNK] > 0 or world.options[NEIGHBOURS] != 0:
+        if world.lives.counts[STARTED] + world.lives.counts[SHRUNK] > 0 or world.settings[0].neighbours != 0:
             settle(world, now, rank, crossing, speed, score, devices)
 
 
@@ -130,20 +122,20 @@ def _has_room_for_an_instant(world: World, arrival: int) -> bool:
     jobs, together = world.queue.jobs, arrival
     while together < jobs.size and jobs[together].submit == jobs[arrival].submit:
         together += 1
-    present = world.queue.counts[WAITING] + world.options[RUNNING_COUNT] + together - arrival
+    present = world.queue.counts[WAITING] + world.counters[0].running + together - arrival
     room = world.events.count[0] + 4 * present + 64 < world.events.heap.size
     room = room and world.outages.count[0] + world.machines.nodes.size < world.outages.log.size
-    return room and has_log_room(world.lives, world.options[RUNNING_COUNT])
+    return room and has_log_room(world.lives, world.counters[0].running)
 
 
 @inlined
 def _look_again(world: World) -> bool:
-    """Return whether others may wait for something else now, though nobody can start who could not before.
+    """Return whether causes may have changed though nobody can start.
 
     So it is under greedy skip when an arrival alone was started or put into the queue of a shape nobody waited with.
     """
-    changed = world.ledger.state[CAUGHT_UP] != world.index.log_end[LOG_END] or world.ledger.state[NEW_SHAPES] > 0
-    return changed and world.options[BACKFILL] == GREEDY and world.options[STARVING] == 0
+    changed = world.totals.state[CAUGHT_UP] != world.index.log_end[LOG_END] or world.totals.state[NEW_SHAPES] > 0
+    return changed and world.settings[0].backfill == GREEDY and world.counters[0].starving == 0
 
 
 @compiled
@@ -151,7 +143,7 @@ def _close(world: World, now: float) -> None:
     """Let the last bin of the series end with the state as it is."""
     end = world.series.clock[BEGIN] + world.series.values.shape[0] * world.series.clock[WIDTH]
     if end > now:
-        advance(world.series, world.machines, world.index, world.knobs, wide(0), world.options[RUNNING_COUNT], end)
+        advance(world.series, world.machines, world.index, world.knobs, wide(0), world.counters[0].running, end)
 
 
 @inlined
@@ -161,11 +153,11 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     Returns whether a scheduling pass is needed because of it. `undecided`: a pass is coming anyway, so that others
     may go first.
     """
-    mode = world.options[BACKFILL]
+    mode = world.settings[0].backfill
     s = wide(world.queue.jobs[j].shape)
     alone = world.queue.counts[WAITING] == 0
     # Without a release since the last pass, whoever waits still cannot start, so under greedy skip j goes next.
-    greedy = mode == GREEDY and world.options[STARVING] == 0
+    greedy = mode == GREEDY and world.counters[0].starving == 0
     passable = greedy and world.queue.shapes[s].waiting == 0
     if mode == LOSS or (not undecided and (alone or passable)):
         single = world.queue.shapes[s].instances == 1
@@ -178,7 +170,7 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     enqueue(world, j, now, order(world.queue.jobs, j, now, world.knobs))
     if world.max_wait[0] < np.inf:
         schedule(world.events, now + world.max_wait[0], STARVE, j)
-    return not greedy or world.options[PREEMPTS] != 0
+    return not greedy or world.settings[0].preempts != 0
 
 
 @compiled
@@ -193,7 +185,7 @@ def _correct(world: World, j: int, now: float) -> bool:
     believe(world, j, now + max(now - job.start, 1.0))
     if job.believed_end < job.end:
         schedule(world.events, job.believed_end, CORRECT, j)
-    world.options[RESERVED_JOB] = -1
+    world.counters[0].reserved_job = -1
     return True
 
 
@@ -206,8 +198,8 @@ def _starve(world: World, j: int) -> None:
     q = queue_of(world, job.shape)
     remove(world.queue, q, j)
     push(world.queue, q, j, -np.inf)
-    world.options[STARVING] += 1
-    world.options[RESERVED_JOB] = -1
+    world.counters[0].starving += 1
+    world.counters[0].reserved_job = -1
 
 
 @compiled

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputwin.simulation.engine.state import Floats, Knobs, Machines, Records
+from gputwin.simulation.engine.state.records import Floats, Knobs, Machines, Records
 
 
 def never(jobs: Records, j: int, now: float, knobs: Knobs) -> float:

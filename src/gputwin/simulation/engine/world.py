@@ -4,16 +4,47 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gputwin.simulation.engine.attribution import Causes
-from gputwin.simulation.engine.events import Events
-from gputwin.simulation.engine.index import Index
-from gputwin.simulation.engine.ledger import Ledger
-from gputwin.simulation.engine.lives import Lives
-from gputwin.simulation.engine.outages import Outages
-from gputwin.simulation.engine.plans import Plans
-from gputwin.simulation.engine.queue import Queue
-from gputwin.simulation.engine.series import Series
-from gputwin.simulation.engine.state import Floats, Ints, Knobs, Machines, Records, SmallInts
+import numpy as np
+
+from gputwin.simulation.engine.attribution.causes import Causes
+from gputwin.simulation.engine.fit.index import Index
+from gputwin.simulation.engine.fit.totals import FitTotals
+from gputwin.simulation.engine.queue.jobs import Queue
+from gputwin.simulation.engine.reservations.plans import Plans
+from gputwin.simulation.engine.state.events import Events
+from gputwin.simulation.engine.state.lives import Lives
+from gputwin.simulation.engine.state.outages import Outages
+from gputwin.simulation.engine.state.records import Floats, Ints, Knobs, Machines, Records, SmallInts
+from gputwin.simulation.engine.state.series import Series
+
+SETTINGS = np.dtype(
+    [
+        ("backfill", np.int64),  # who may overtake a job that does not fit: STRICT, GREEDY, …
+        ("gang", np.int64),  # how the instances of a gang are spread: BY_SCORE, CONSOLIDATE or TOPOLOGY
+        ("tracks", np.int64),  # who runs where is kept
+        ("attributes", np.int64),  # waits are charged to causes
+        ("changes", np.int64),  # jobs may be stopped, slowed or resized: their lives are kept
+        ("preempts", np.int64),  # waiting jobs may make room
+        ("ranked", np.int64),  # running jobs are kept in order of rank
+        ("neighbours", np.int64),  # rates depend on who runs beside a job
+        ("elastic", np.int64),  # running jobs may be shrunk
+        ("corrects", np.int64),  # who outlives its prediction is believed to run as long again
+        ("totals", np.int64),  # the room of every waiting shape is counted
+    ],
+    align=True,
+)
+COUNTERS = np.dtype(
+    [
+        ("running", np.int64),  # jobs that run
+        ("reserved_job", np.int64),  # who holds the reservation; -1: nobody
+        ("reserved", np.int64),  # instances reserved
+        ("starving", np.int64),  # waiting jobs that have reached the longest wait
+        ("look_only", np.int64),  # 1: the present pass only updates causes
+        ("passes", np.int64),  # scheduling passes so far
+        ("held_back", np.int64),  # 1: the last pass held back shapes that had room
+    ],
+    align=True,
+)
 
 
 class World(NamedTuple):
@@ -24,7 +55,7 @@ class World(NamedTuple):
     groups: Records
     queue: Queue
     index: Index  # type: ignore[assignment]
-    ledger: Ledger
+    totals: FitTotals
     events: Events
     slots: Records
     links: Records
@@ -34,7 +65,7 @@ class World(NamedTuple):
     reserved_from: Floats  # [1] when
     withheld: Floats  # what the reservation keeps from others, one row per reserved instance
     rows: SmallInts  # [n] the row of `withheld` that carries the node; -1: it is not reserved
-    veils: SmallInts  # what is to be done with each row of `withheld`, see below
+    masks: SmallInts  # what is to be done with each row of `withheld`, see below
     endings: Events  # scratch of the reservation: running jobs by believed end
     freed: SmallInts  # scratch of the reservation: jobs freed on trial
     regions: Ints  # scratch of topology: room per rack or domain
@@ -48,47 +79,17 @@ class World(NamedTuple):
     clock: Floats  # [1] now, s
     series: Series
     knobs: Knobs
-    options: Ints
+    settings: Records  # SETTINGS, one record: the rules of the run
+    counters: Records  # COUNTERS, one record: how the run stands
 
 
-(
-    BACKFILL,
-    GANG,
-    TRACK,
-    ATTRIBUTE,
-    RUNNING_COUNT,
-    RESERVED_JOB,
-    RESERVED_COUNT,
-    STARVING,
-    LOOK_ONLY,
-    CHANGES,
-    PREEMPTS,
-    RANKED,
-    NEIGHBOURS,
-    ELASTIC,
-    CORRECTS,
-    TOTALS,
-    PASSES,
-    HELD_BACK,
-    OPTIONS,
-) = range(19)
-"""Positions in World.options.
-
-Rules of the run: BACKFILL who may overtake, GANG how gangs are spread, TRACK who runs where is kept, ATTRIBUTE waits are
-charged to causes, CHANGES jobs may be stopped, slowed or resized (their lives are kept),
-PREEMPTS waiting jobs may make room, RANKED running jobs are kept in order of rank, NEIGHBOURS rates depend on who runs
-beside a job, ELASTIC running jobs may be shrunk, CORRECTS who outlives its prediction is believed to run as long again,
-TOTALS the room of every waiting shape is counted.
-State: RUNNING_COUNT jobs that run, RESERVED_JOB who holds the reservation (-1: nobody), RESERVED_COUNT its instances,
-STARVING waiting jobs that have reached the longest wait, LOOK_ONLY the pass only updates causes, PASSES how many passes
-there were, HELD_BACK the last one held back shapes that had room."""
 ARRIVAL, BUDGET, LOOP = range(3)
 """Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS = range(5)
-"""What may overtake a job that does not fit: World.options[BACKFILL]."""
+"""What may overtake a job that does not fit: SETTINGS.backfill."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)
-"""How the instances of a gang are spread: World.options[GANG]."""
+"""How the instances of a gang are spread: SETTINGS.gang."""
 WAITS, RUNS, FINISHED, NEVER_FITS, LOST, GAVE_UP = range(6)
 """Outcomes of a job."""
 STALE, NOTHING, SHOWN, HIDDEN = range(4)
-"""What World.veils says of a row: to be worked out, withholds nothing, is not hidden now, is hidden now."""
+"""What World.masks says of a row: to be worked out, withholds nothing, is not hidden now, is hidden now."""

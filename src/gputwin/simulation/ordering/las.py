@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputwin.simulation.engine.compiled import inlined
-from gputwin.simulation.engine.state import Knobs, Records
+from gputwin.simulation.engine.state.records import Knobs, Records
 from gputwin.simulation.policy import ordering
 
 QUEUE = 1e11

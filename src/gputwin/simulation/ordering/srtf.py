@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import Knobs, Records
+from gputwin.simulation.engine.state.records import Knobs, Records
 from gputwin.simulation.policy import ordering
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import LARGEST_CPU, LARGEST_GPU, Knobs, Machines, Records
+from gputwin.simulation.engine.state.records import LARGEST_CPU, LARGEST_GPU, Knobs, Machines, Records
 from gputwin.simulation.policy import placement
 
 

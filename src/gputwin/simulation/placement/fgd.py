@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.devices import fullest
-from gputwin.simulation.engine.fit import device_fits
-from gputwin.simulation.engine.series import fragmentation
-from gputwin.simulation.engine.state import WHOLE, Knobs, Machines, Records
+from gputwin.simulation.engine.fit.devices import fullest
+from gputwin.simulation.engine.fit.room import device_fits
+from gputwin.simulation.engine.state.records import WHOLE, Knobs, Machines, Records
+from gputwin.simulation.engine.state.series import fragmentation
 from gputwin.simulation.policy import placement
 
 _fullest = compiled(fullest)

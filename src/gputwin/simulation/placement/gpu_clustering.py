@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.state import LARGEST_GPU, Knobs, Machines, Records, gpu_class
+from gputwin.simulation.engine.state.records import LARGEST_GPU, Knobs, Machines, Records, gpu_class
 from gputwin.simulation.policy import placement
 
 

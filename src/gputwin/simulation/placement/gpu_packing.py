@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.fit import device_fits
-from gputwin.simulation.engine.state import WHOLE, Knobs, Machines, Records
+from gputwin.simulation.engine.fit.room import device_fits
+from gputwin.simulation.engine.state.records import WHOLE, Knobs, Machines, Records
 from gputwin.simulation.policy import placement
 
 

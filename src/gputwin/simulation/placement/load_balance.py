@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.devices import emptiest
-from gputwin.simulation.engine.state import Knobs, Machines, Records
+from gputwin.simulation.engine.fit.devices import emptiest
+from gputwin.simulation.engine.state.records import Knobs, Machines, Records
 from gputwin.simulation.policy import placement
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.devices import emptiest
-from gputwin.simulation.engine.state import LARGEST_CPU, LARGEST_GPU, Knobs, Machines, Records
+from gputwin.simulation.engine.fit.devices import emptiest
+from gputwin.simulation.engine.state.records import LARGEST_CPU, LARGEST_GPU, Knobs, Machines, Records
 from gputwin.simulation.policy import placement
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gputwin.simulation.engine.state import Knobs, Records
+from gputwin.simulation.engine.state.records import Knobs, Records
 from gputwin.simulation.policy import preemption
 
 OVER = 1e11

@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.engine.state import Floats
+from gputwin.simulation.engine.state.records import Floats
 from gputwin.simulation.run import Scheduler, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload

@@ -17,7 +17,7 @@ import numpy as np
 
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.engine.state import Records
+from gputwin.simulation.engine.state.records import Records
 from gputwin.simulation.run import Scheduler, make_machines
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.plain_placement import SCORES, Ask, Devices, Fleet, Node, Typical, first_fit

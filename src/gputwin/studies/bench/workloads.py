@@ -11,7 +11,7 @@ import polars as pl
 from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
-from gputwin.simulation.engine.state import GROUP, JOB, REQUEST, SHAPE
+from gputwin.simulation.engine.state.records import GROUP, JOB, REQUEST, SHAPE
 from gputwin.simulation.run import cluster_models
 from gputwin.simulation.workload import Workload, workload_of
 from gputwin.traces.dataset import Trace

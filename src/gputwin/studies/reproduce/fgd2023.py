@@ -23,8 +23,8 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.engine.series import FRAGMENTED, USED
-from gputwin.simulation.engine.state import Records
+from gputwin.simulation.engine.state.records import Records
+from gputwin.simulation.engine.state.series import FRAGMENTED, USED
 from gputwin.simulation.run import Scheduler, cluster_models, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import workload_of

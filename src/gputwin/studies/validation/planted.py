@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.engine.state import GROUP, JOB, REQUEST, SHAPE
+from gputwin.simulation.engine.state.records import GROUP, JOB, REQUEST, SHAPE
 from gputwin.simulation.result import OUTCOMES
 from gputwin.simulation.run import Scheduler, run
 from gputwin.simulation.workload import Workload

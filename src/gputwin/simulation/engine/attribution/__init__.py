@@ -1,0 +1,1 @@
+"""Why jobs wait: clocks per cause."""

@@ -1,0 +1,242 @@
+"""What waiting shapes wait for, looked at again only where something it depends on has changed.
+
+Whether a shape has room, and what it lacks otherwise, follows from a few totals: the room of its requests and of their
+kinds of GPUs (`fit/totals.py`), and what is free in all. A shape is looked at again when one of these totals has passed its
+threshold (`thresholds.py`) between the end of one pass and the end of the next.
+
+Under greedy skip nobody waits at the end of a pass who has room. So a shape of one group needs no total of its own there,
+unless it asks for network cards or has a limit per node.
+"""
+
+from __future__ import annotations
+
+from gputwin.simulation.engine.attribution.causes import BEHIND, OUTAGE, blame, cause_of
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.fit.counting import catch_up, hold, hold_kind, release, release_kind, total_of_kind
+from gputwin.simulation.engine.fit.index import FULL, LOG_END, has_room
+from gputwin.simulation.engine.fit.thresholds import PER_KIND
+from gputwin.simulation.engine.fit.totals import (
+    CHANGED,
+    HEAD,
+    KINDS_OPEN,
+    KNOWN,
+    NEW,
+    NEW_SHAPES,
+    NOBODY,
+    OPEN_SHAPES,
+    PASSED,
+)
+from gputwin.simulation.engine.queue.jobs import LISTED
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
+from gputwin.simulation.engine.state.outages import hidden_room
+from gputwin.simulation.engine.state.records import wide
+from gputwin.simulation.engine.world import World
+
+
+@compiled
+def reason(world: World, s: int) -> int:
+    """Return what keeps a job of shape s from starting now."""
+    if world.outages.count[1] > 0 and _would_fit(world, s):
+        return wide(OUTAGE)
+    alone = world.queue.shapes[s].joined == KNOWN and _needs_no_totals(world, s)
+    return cause_of(
+        world.machines, world.requests, world.queue.shapes, world.groups, world.index, world.totals, s, alone
+    )
+
+
+@compiled
+def _would_fit(world: World, s: int) -> bool:
+    """Return whether shape s lacks room now, and each of its groups would have it if no node were out."""
+    shape, lacks = world.queue.shapes[s], False
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        r, size = wide(world.groups[g].request), wide(world.groups[g].size)
+        if not has_room(world.index, world.machines, world.requests, r, size, FULL):
+            lacks = True
+            hidden = hidden_room(world.outages, world.machines, world.requests, world.index.allowed, r)
+            visible = size - hidden
+            if visible > 0 and not has_room(world.index, world.machines, world.requests, r, visible, FULL):
+                return False
+    return lacks
+
+
+@inlined
+def _needs_no_totals(world: World, s: int) -> bool:
+    """Return whether shape s has no entries: nobody asks whether it has room, since it has none while it waits."""
+    shape = world.queue.shapes[s]
+    if world.settings[0].totals != 0 or shape.groups > 1:
+        return False
+    request = world.requests[world.groups[shape.first_group].request]
+    return request.max_per_node < 0 and request.rdma == 0
+
+
+@inlined
+def count_changes(world: World) -> None:
+    """Bring the totals up to date with the nodes."""
+    catch_up(world.totals, world.index, world.machines, world.requests)
+
+
+@compiled
+def end_pass(world: World, head: int, now: float) -> None:
+    """Look again at what has changed, and get to know the shapes that are new and still wait."""
+    review(world, head, now)
+    for k in range(world.totals.state[NEW_SHAPES]):
+        s = wide(world.totals.lists[NEW_SHAPES, k])
+        if world.queue.shapes[s].joined == NEW:
+            _open_entries(world, s, now)
+    world.totals.state[NEW_SHAPES] = 0
+    world.totals.state[PASSED] = world.index.log_end[LOG_END]
+    if world.outages.count[1] > 0 or world.outages.count[2] > 0:
+        world.outages.count[2] = world.outages.count[1]
+        for k in range(world.queue.counts[LISTED]):
+            s = wide(world.queue.listed[k])
+            if world.queue.shapes[s].joined == KNOWN:
+                _consider(world, s, now)
+
+
+@compiled
+def _open_entries(world: World, s: int, now: float) -> None:
+    """Open entries for shape s, and give the verdict on it."""
+    totals, shape = world.totals, world.queue.shapes[s]
+    shape.joined = KNOWN
+    if _needs_no_totals(world, s):
+        lacking = wide(shape.first_group)
+        k = wide(totals.entries[world.groups[lacking].request].kind)
+        hold_kind(totals, world.index, world.machines, world.requests, k)
+    else:
+        for g in range(shape.first_group, shape.first_group + shape.groups):
+            r = wide(world.groups[g].request)
+            entry = totals.entries[r]
+            size = wide(world.groups[g].size)
+            hold(totals, world.index, world.machines, world.requests, r, size)
+            if entry.no_limit >= 0:
+                hold(totals, world.index, world.machines, world.requests, wide(entry.no_limit), size)
+            if entry.no_network >= 0:
+                hold(totals, world.index, world.machines, world.requests, wide(entry.no_network), size)
+        lacking = _lacking(world, s)
+    if world.queue.tree.branches.size > 0:
+        watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
+    _consider(world, s, now)
+
+
+@compiled
+def end_waiting(world: World, s: int) -> None:
+    """Forget shape s, the last job of which has left."""
+    totals, shape = world.totals, world.queue.shapes[s]
+    known, shape.joined, shape.watched = shape.joined == KNOWN, 0, ANYTHING
+    if not known:
+        return
+    if _needs_no_totals(world, s):
+        release_kind(totals, wide(totals.entries[world.groups[shape.first_group].request].kind))
+        return
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        r = wide(world.groups[g].request)
+        entry = totals.entries[r]
+        if entry.no_limit >= 0:
+            release(totals, wide(entry.no_limit))
+        if entry.no_network >= 0:
+            release(totals, wide(entry.no_network))
+        release(totals, r)
+    _set_open(world, s, False)
+
+
+@compiled
+def review(world: World, head: int, now: float) -> None:
+    """Look again at the shapes whose threshold a total has passed. `head`: the shape at the head, see FitTotals.state."""
+    count_changes(world)
+    totals, before = world.totals, world.totals.state[HEAD]
+    totals.state[HEAD] = head
+    for k in range(totals.state[CHANGED]):
+        t = wide(totals.lists[CHANGED, k])
+        totals.entries[t].changed = 0
+        if totals.entries[t].holders > 0:
+            _move_mark(world, t, totals.entries[t].total, now)
+    totals.state[CHANGED] = 0
+    if world.settings[0].attributes == 0:
+        return
+    for a in range(totals.state[KINDS_OPEN]):
+        k = wide(totals.lists[KINDS_OPEN, a])
+        for c in range(PER_KIND):
+            mark = totals.entries.size + PER_KIND * k + c
+            _move_mark(world, mark, total_of_kind(totals, world.machines, k, wide(c)), now)
+    if before == head:
+        return
+    if before == NOBODY or head == NOBODY:
+        for k in range(totals.state[OPEN_SHAPES]):
+            _consider(world, wide(totals.lists[OPEN_SHAPES, k]), now)
+        return
+    if before >= 0 and world.queue.shapes[before].joined == KNOWN:
+        _consider(world, before, now)
+    if head >= 0 and world.queue.shapes[head].joined == KNOWN:
+        _consider(world, head, now)
+
+
+@inlined
+def _move_mark(world: World, k: int, total: int, now: float) -> None:
+    """Move mark k to where its total is, and look at the shapes passed on the way."""
+    mark, entries = world.totals.thresholds.marks[k], world.totals.thresholds.entries
+    while mark.at < mark.end and entries[mark.at].amount <= total:
+        mark.at += 1
+        _consider_group(world, entries[mark.at - 1].group, now)
+    while mark.at > mark.begin and entries[mark.at - 1].amount > total:
+        mark.at -= 1
+        _consider_group(world, entries[mark.at].group, now)
+
+
+@compiled
+def _consider_group(world: World, g: int, now: float) -> None:
+    s = wide(world.totals.shape_of[g])
+    if world.queue.shapes[s].joined == KNOWN:
+        _consider(world, s, now)
+
+
+@compiled
+def _consider(world: World, s: int, now: float) -> None:
+    """Give the verdict on shape s: whether each of its groups has room, and what its jobs wait for."""
+    shape, totals = world.queue.shapes[s], world.totals
+    lacking = wide(shape.first_group) if _needs_no_totals(world, s) else _lacking(world, s)
+    fits = lacking == ANYTHING
+    if world.settings[0].totals != 0:
+        _set_open(world, s, fits)
+        if not fits and world.queue.tree.branches.size > 0 and not _lacks(world, wide(shape.watched)):
+            # It waited for a group that lacked room only beside a reservation.
+            watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
+    if world.settings[0].attributes == 0:
+        return
+    behind = fits and totals.state[HEAD] != NOBODY and totals.state[HEAD] != s
+    cause = BEHIND if behind else reason(world, s)
+    if cause != shape.cause:
+        blame(world.causes, world.queue.shapes, s, cause, now)
+
+
+@inlined
+def _lacking(world: World, s: int) -> int:
+    """Return the first group of shape s that lacks room, taken alone; ANYTHING where each has room."""
+    shape = world.queue.shapes[s]
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        if _lacks(world, wide(g)):
+            return wide(g)
+    return ANYTHING
+
+
+@inlined
+def _lacks(world: World, g: int) -> bool:
+    """Return whether group g lacks room, by its total."""
+    return g >= 0 and world.totals.entries[world.groups[g].request].total < world.groups[g].size
+
+
+@inlined
+def _set_open(world: World, s: int, fits: bool) -> None:
+    """Enter shape s into the list of those with room, or take it out."""
+    shape, totals = world.queue.shapes[s], world.totals
+    if fits == (shape.open_at >= 0):
+        return
+    if fits:
+        shape.open_at = totals.state[OPEN_SHAPES]
+        totals.lists[OPEN_SHAPES, shape.open_at] = s
+        totals.state[OPEN_SHAPES] += 1
+    else:
+        totals.state[OPEN_SHAPES] -= 1
+        last = totals.lists[OPEN_SHAPES, totals.state[OPEN_SHAPES]]
+        totals.lists[OPEN_SHAPES, shape.open_at] = last
+        world.queue.shapes[last].open_at = shape.open_at
+        shape.open_at = -1

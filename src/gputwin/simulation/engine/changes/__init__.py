@@ -1,0 +1,1 @@
+"""What happens to running jobs: failures, rates, other sizes."""

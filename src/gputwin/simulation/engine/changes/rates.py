@@ -1,0 +1,112 @@
+"""How fast jobs run, settled once at the end of each instant for who started and for whoever has other neighbours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gputwin.simulation.engine.changes.sizes import grow_back
+from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.fit.index import LOG_END
+from gputwin.simulation.engine.lifecycle import enter_rank
+from gputwin.simulation.engine.state.events import CORRECT, CROSS, FINISH, schedule
+from gputwin.simulation.engine.state.lives import (
+    BY_RATE,
+    EXPONENT,
+    SETTLED,
+    SHRUNK,
+    STARTED,
+    log_segment,
+    progress,
+    seconds_left,
+)
+from gputwin.simulation.engine.state.records import wide
+from gputwin.simulation.engine.state.running import believe
+from gputwin.simulation.engine.world import RUNS, World
+
+
+def settle_nothing(world: World, now: float, rank: Any, crossing: Any, speed: Any, score: Any, devices: Any) -> None:
+    """Do nothing: every job runs at full speed to its end."""
+
+
+def settle_rates(world: World, now: float, rank: Any, crossing: Any, speed: Any, score: Any, devices: Any) -> None:
+    """Give each job that started its rate and its end, and whoever has other neighbours now a new one."""
+    counts = world.lives.counts
+    if counts[SHRUNK] > 0:
+        grow_back(world, now, score, devices)
+    for k in range(counts[STARTED]):
+        j = wide(world.lives.started[k])
+        world.lives.records[j].listed = 0
+        if world.queue.jobs[j].outcome == RUNS:
+            _set_rate(world, j, now, speed)
+            _time(world, j, now)
+            if world.settings[0].ranked != 0:
+                enter_rank(world, j, rank(world.queue.jobs, j, now, world.knobs))
+                change = crossing(world.queue.jobs, j, now, world.knobs)
+                if change < np.inf:
+                    schedule(world.events, change, CROSS, j)
+    counts[STARTED] = 0
+    if world.settings[0].neighbours != 0:
+        _settle_neighbours(world, now, rank, speed)
+    counts[SETTLED] = world.index.log_end[LOG_END]
+
+
+@compiled
+def _settle_neighbours(world: World, now: float, rank: Any, speed: Any) -> None:
+    index = world.index
+    end, size = index.log_end[LOG_END], index.log.size
+    first = max(world.lives.counts[SETTLED], end - size)
+    everywhere = end - world.lives.counts[SETTLED] > size
+    for k in range(0 if everywhere else first, world.machines.nodes.size if everywhere else end):
+        n = wide(k) if everywhere else wide(index.log[k & (size - 1)])
+        i = wide(world.machines.nodes[n].first_slot)
+        while i >= 0:
+            following, j = wide(world.links[i].next), wide(world.links[i].job)
+            if _set_rate(world, j, now, speed):
+                _time(world, j, now)
+                if world.settings[0].ranked != 0:
+                    enter_rank(world, j, rank(world.queue.jobs, j, now, world.knobs))
+                # The node's list is in order of believed ends, which have changed.
+                following = wide(world.machines.nodes[n].first_slot)
+            i = following
+
+
+@compiled
+def _set_rate(world: World, j: int, now: float, speed: Any) -> bool:
+    """Ask for the rate of job j and return whether it has changed."""
+    life, jobs = world.lives.records[j], world.queue.jobs
+    model, spread, neighbours = speed(
+        jobs, world.queue.shapes, world.slots, world.machines, world.requests, world.speeds, world.knobs, j
+    )
+    size = 1.0
+    if jobs[j].shape != life.full_shape:
+        asked = world.queue.shapes[life.full_shape].instances
+        size = (world.queue.shapes[jobs[j].shape].instances / asked) ** world.lives.costs[EXPONENT]
+    if model == life.model and spread == life.spread and neighbours == life.neighbours and size == life.size:
+        return False
+    if jobs[j].start < now:
+        progress(world.lives, jobs, j, now)
+        instances = wide(world.queue.shapes[jobs[j].shape].instances)
+        log_segment(world.lives, jobs, world.slots, instances, j, now, wide(BY_RATE))
+        jobs[j].start = now
+    life.model, life.spread, life.neighbours, life.size = model, spread, neighbours, size
+    life.rate = model * spread * neighbours * size
+    return True
+
+
+@compiled
+def _time(world: World, j: int, now: float) -> None:
+    """Work out when job j ends, and is believed to end, at its present rate."""
+    jobs, job, lives = world.queue.jobs, world.queue.jobs[j], world.lives
+    job.end = now + seconds_left(lives, jobs, j, job.duration - job.done)
+    believed = now + seconds_left(lives, jobs, j, max(job.predicted - job.done, 0.0))
+    if believed != job.believed_end:
+        world.counters[0].reserved_job = -1
+        if world.settings[0].tracks != 0:
+            believe(world, j, believed)
+        job.believed_end = believed
+    if job.end < np.inf:
+        schedule(world.events, job.end, FINISH, j)
+    if believed < job.end and world.settings[0].corrects != 0:
+        schedule(world.events, believed, CORRECT, j)

@@ -1,0 +1,279 @@
+"""Counting for the totals: what a node that changed had and has room for, and opening and closing of entries."""
+
+from __future__ import annotations
+
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.fit.index import LOG_END, NO_LIMIT, NO_NETWORK, Index
+from gputwin.simulation.engine.fit.room import gpu_room
+from gputwin.simulation.engine.fit.thresholds import PER_KIND, set_mark
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, CHANGED, ENDLESS, KINDS_OPEN, ROUND, FitTotals
+from gputwin.simulation.engine.state.records import APPLICATIONS, FREE_MODELS, Machines, Records, wide
+
+
+@compiled
+def catch_up(totals: FitTotals, index: Index, machines: Machines, requests: Records) -> None:
+    """Count again on the nodes that changed since the last time."""
+    state, end = totals.state, index.log_end[LOG_END]
+    since, size = state[CAUGHT_UP], index.log.size
+    if since == end:
+        return
+    state[CAUGHT_UP] = end
+    if end - since > size:
+        # The log is a ring: what changed first is no longer in it.
+        for n in range(machines.nodes.size):
+            _recount(totals, index, machines, requests, n)
+        return
+    state[ROUND] += 1
+    for k in range(since, end):
+        n = wide(index.log[k & (size - 1)])
+        if totals.nodes[n].round != state[ROUND]:
+            totals.nodes[n].round = state[ROUND]
+            _recount(totals, index, machines, requests, n)
+
+
+@compiled
+def _recount(totals: FitTotals, index: Index, machines: Machines, requests: Records, n: int) -> None:
+    """Bring all open entries up to date with node n, and copy it."""
+    node, was = machines.nodes[n], totals.nodes[n]
+    gpus_changed = _copy_gpus(totals, machines, n)
+    same = node.cpu_free == was.cpu and node.memory_free == was.memory
+    same = same and node.disk_free == was.disk and node.rdma_free == was.rdma
+    if same and not gpus_changed and totals.residents.shape[1] == 0:
+        # Taken and given back, or hidden and shown again.
+        return
+    most_cpu, most_memory = max(node.cpu_free, was.cpu), max(node.memory_free, was.memory)
+    for a in range(totals.state[KINDS_OPEN]):
+        k = wide(totals.lists[KINDS_OPEN, a])
+        kind = totals.kinds[k]
+        had = now = wide(totals.gpu_rooms[n, k])
+        if gpus_changed and kind.gpu_count > 0:
+            now = gpu_room(machines, requests, index.allowed, wide(kind.request), n)
+            if now != had:
+                totals.gpu_rooms[n, k] = now
+                kind.total += now - had
+        if (had > 0 or now > 0) and most_cpu >= kind.least_cpu and most_memory >= kind.least_memory:
+            _recount_kind(totals, machines, requests, wide(kind.first_entry), n, had, now)
+    was.cpu, was.memory, was.disk, was.rdma = node.cpu_free, node.memory_free, node.disk_free, node.rdma_free
+    for k in range(totals.residents.shape[1]):
+        totals.residents[n, k] = machines.residents[n, APPLICATIONS + k]
+    t = wide(totals.nodes[n].covers)
+    while t >= 0:
+        following, needed = wide(totals.entries[t].next), totals.entries[t].total
+        if _room_seen(totals, requests, t, n) < needed:
+            _unlink(totals, t)
+            _settle(totals, requests, t, needed)
+            _note_change(totals, t)
+        t = following
+
+
+@inlined
+def _copy_gpus(totals: FitTotals, machines: Machines, n: int) -> bool:
+    """Copy the devices of node n, and return whether one of them has changed."""
+    changed = False
+    for d in range(machines.nodes[n].gpu_count):
+        device, was = machines.gpus[n, d], totals.gpus[n, d]
+        if device.free != was.free or device.memory_free != was.memory_free:
+            was.free, was.memory_free = device.free, device.memory_free
+            changed = True
+    return changed
+
+
+@inlined
+def _recount_kind(totals: FitTotals, machines: Machines, requests: Records, t: int, n: int, had: int, now: int) -> None:
+    """Bring the entries from t on up to date with node n, whose GPUs could take `had` instances and now take `now`."""
+    node, was = machines.nodes[n], totals.nodes[n]
+    while t >= 0:
+        entry = totals.entries[t]
+        room = _room(entry.cpu, entry.memory, node.cpu_free, node.memory_free, min(now, entry.most))
+        before = _room(entry.cpu, entry.memory, was.cpu, was.memory, min(had, entry.most))
+        if entry.more != 0:
+            r = wide(entry.request)
+            column = requests[r].application
+            living = wide(machines.residents[n, column]) if column >= 0 else wide(0)
+            room = _room_beside(requests, r, entry.relaxed, room, node.disk_free, node.rdma_free, living)
+            before = _room_beside(
+                requests, r, entry.relaxed, before, was.disk, was.rdma, _lived(totals, requests, r, n)
+            )
+        if room != before:
+            entry.total += room - before
+            _note_change(totals, t)
+        t = wide(entry.next)
+
+
+@inlined
+def _note_change(totals: FitTotals, t: int) -> None:
+    """List entry t, whose total has changed."""
+    entry = totals.entries[t]
+    if entry.changed == 0:
+        entry.changed = 1
+        totals.lists[CHANGED, totals.state[CHANGED]] = t
+        totals.state[CHANGED] += 1
+
+
+@inlined
+def _room(cpu: int, memory: int, cpu_free: int, memory_free: int, room: int) -> int:
+    """Return how many of `room` instances fit in so much CPU and memory."""
+    return _most(memory_free, memory, _most(cpu_free, cpu, room))
+
+
+@inlined
+def _most(free: int, asked: int, room: int) -> int:
+    """Return how many of `room` instances fit where each asks for so much of what is free; division is slow."""
+    if asked * room <= free:
+        return room
+    return 0 if asked > free else free // asked
+
+
+@inlined
+def _lived(totals: FitTotals, requests: Records, r: int, n: int) -> int:
+    """Return how many instances of r's application lived on node n when it was last counted."""
+    return (
+        wide(totals.residents[n, requests[r].application - APPLICATIONS]) if requests[r].application >= 0 else wide(0)
+    )
+
+
+@compiled
+def _room_beside(requests: Records, r: int, relaxed: int, room: int, disk: int, rdma: int, living: int) -> int:
+    """Return how many of `room` instances fit beside what else r asks for: disk, network, and the limit per node."""
+    request = requests[r]
+    room = _most(disk, request.disk, room)
+    if relaxed < NO_NETWORK:
+        room = _most(rdma, request.rdma, room)
+    if relaxed < NO_LIMIT and request.max_per_node >= 0:
+        room = min(room, max(request.max_per_node - living, 0))
+    return room
+
+
+@inlined
+def _room_seen(totals: FitTotals, requests: Records, t: int, n: int) -> int:
+    """Return how many instances of entry t, at most as many as anybody asks for, fit on node n as last counted."""
+    entry, was = totals.entries[t], totals.nodes[n]
+    room = entry.most
+    if totals.kinds[entry.kind].gpu_count > 0:
+        room = min(room, wide(totals.gpu_rooms[n, entry.kind]))
+    room = _room(entry.cpu, entry.memory, was.cpu, was.memory, room)
+    if room > 0 and entry.more != 0:
+        r = wide(entry.request)
+        room = _room_beside(requests, r, entry.relaxed, room, was.disk, was.rdma, _lived(totals, requests, r, n))
+    return room
+
+
+@compiled
+def hold(totals: FitTotals, index: Index, machines: Machines, requests: Records, t: int, size: int) -> None:
+    """Let one more group of `size` instances wait with entry t, opened for the first. The totals are up to date."""
+    entry = totals.entries[t]
+    entry.holders += 1
+    if entry.holders == 1:
+        hold_kind(totals, index, machines, requests, wide(entry.kind))
+        _settle(totals, requests, t, size)
+        set_mark(totals.thresholds, t, entry.total)
+    elif entry.covered_by >= 0 and size > entry.total:
+        _unlink(totals, t)
+        _settle(totals, requests, t, size)
+        # Nobody else asks for as much.
+        set_mark(totals.thresholds, t, entry.total)
+
+
+@compiled
+def hold_kind(totals: FitTotals, index: Index, machines: Machines, requests: Records, k: int) -> None:
+    """Let one more entry or group wait with kind k, counted from the first on. The totals are up to date."""
+    if totals.kinds[k].holders == 0:
+        _open_kind(totals, index, machines, requests, k)
+    totals.kinds[k].holders += 1
+
+
+@compiled
+def _settle(totals: FitTotals, requests: Records, t: int, size: int) -> None:
+    """Let one node cover entry t, if one alone has room for `size` instances, or else count its total on all nodes."""
+    entry = totals.entries[t]
+    kind = totals.kinds[entry.kind]
+    total, best, top = 0, -1, size - 1
+    for n in range(totals.nodes.size):
+        room = _room_seen(totals, requests, t, n)
+        total += room
+        if room > top or (room == top and best >= 0 and totals.nodes[n].cpu > totals.nodes[best].cpu):
+            best, top = n, room
+    if kind.gpu_count == 0 and best >= 0:
+        entry.total, entry.covered_by = size, best
+        _link(totals, t, wide(totals.nodes[best].covers))
+        totals.nodes[best].covers = t
+        return
+    entry.total, entry.covered_by = total, -1
+    kind.least_cpu, kind.least_memory = min(kind.least_cpu, entry.cpu), min(kind.least_memory, entry.memory)
+    _link(totals, t, wide(kind.first_entry))
+    kind.first_entry = t
+
+
+@inlined
+def _link(totals: FitTotals, t: int, following: int) -> None:
+    totals.entries[t].next, totals.entries[t].previous = following, -1
+    if following >= 0:
+        totals.entries[following].previous = t
+
+
+@compiled
+def _unlink(totals: FitTotals, t: int) -> None:
+    """Take entry t out of the list it is in."""
+    entry = totals.entries[t]
+    if entry.next >= 0:
+        totals.entries[entry.next].previous = entry.previous
+    if entry.previous >= 0:
+        totals.entries[entry.previous].next = entry.next
+    elif entry.covered_by >= 0:
+        totals.nodes[entry.covered_by].covers = entry.next
+    else:
+        totals.kinds[entry.kind].first_entry = entry.next
+
+
+@compiled
+def _open_kind(totals: FitTotals, index: Index, machines: Machines, requests: Records, k: int) -> None:
+    kind, total = totals.kinds[k], 0
+    for n in range(machines.nodes.size):
+        room = gpu_room(machines, requests, index.allowed, wide(kind.request), n)
+        totals.gpu_rooms[n, k] = room
+        total += room
+    kind.total = total
+    kind.least_cpu = kind.least_memory = ENDLESS
+    for c in range(PER_KIND):
+        set_mark(totals.thresholds, totals.entries.size + PER_KIND * k + c, total_of_kind(totals, machines, k, c))
+    kind.open_at = totals.state[KINDS_OPEN]
+    totals.lists[KINDS_OPEN, kind.open_at] = k
+    totals.state[KINDS_OPEN] += 1
+
+
+@compiled
+def total_of_kind(totals: FitTotals, machines: Machines, k: int, c: int) -> int:
+    """Return total c of kind k, see PER_KIND."""
+    kind, free = totals.kinds[k], machines.free
+    if kind.gpu_count == 0:
+        return free[c]
+    if c == 0:
+        return kind.total
+    allowed, total = totals.models[kind.models].bits if c == 1 else -1, 0
+    for m in range(free.size - FREE_MODELS):
+        if allowed >> m & 1:
+            total += free[FREE_MODELS + m]
+    return total
+
+
+@compiled
+def release(totals: FitTotals, t: int) -> None:
+    """Undo `hold`: the entry is closed where it was the last."""
+    entry = totals.entries[t]
+    entry.holders -= 1
+    if entry.holders == 0:
+        _unlink(totals, t)
+        release_kind(totals, wide(entry.kind))
+
+
+@compiled
+def release_kind(totals: FitTotals, k: int) -> None:
+    """Undo `hold_kind`."""
+    kind, state = totals.kinds[k], totals.state
+    kind.holders -= 1
+    if kind.holders == 0:
+        state[KINDS_OPEN] -= 1
+        last = totals.lists[KINDS_OPEN, state[KINDS_OPEN]]
+        totals.lists[KINDS_OPEN, kind.open_at] = last
+        totals.kinds[last].open_at = kind.open_at
+        kind.open_at = -1

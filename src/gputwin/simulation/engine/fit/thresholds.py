@@ -1,0 +1,75 @@
+"""Who is concerned when a total changes: the waiting groups whose threshold lies between its old and its new value.
+
+Each total is compared with one amount per task group only: the room of a request with the group's size, free GPUs with the
+GPUs it needs. So the groups of each total are sorted by that amount once, and a mark says how many of them the total
+reaches. When the total changes, only the groups between the old and the new mark are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.state.records import Ints, Records
+
+ENTRY = np.dtype([("amount", np.int64), ("group", np.int64)], align=True)
+
+MARK = np.dtype([("begin", np.int32), ("end", np.int32), ("at", np.int32)], align=True)
+"""The groups of one total are entries begin..end; it reaches those before `at`."""
+
+PER_KIND = 3
+"""Totals of a kind of GPUs: instances whose GPUs fit, milli-GPU free on its models, milli-GPU free on all models.
+
+Of requests without GPUs: CPU, memory and disk free in all."""
+
+
+class Thresholds(NamedTuple):
+    """Entries of all totals, and the mark of each: first those of entries, then PER_KIND of each kind."""
+
+    entries: Records
+    marks: Records
+
+
+def make_thresholds(requests: Records, groups: Records, account_request: Ints, kind_of: Ints, kinds: int) -> Thresholds:
+    """Return the sorted thresholds; `kind_of`: the kind of each request."""
+    request, size = groups["request"].astype(np.int64), groups["size"].astype(np.int64)
+    asked = requests[request]
+    needed = size * asked["gpu_count"] * asked["gpu_milli"]
+    with_gpus = asked["gpu_count"] > 0
+    marks = np.zeros(account_request.size + PER_KIND * kinds, MARK)
+    parts = [_sorted(request, size)]
+    bounds = np.searchsorted(np.sort(request), np.arange(requests.size + 1))
+    marks["begin"][: account_request.size] = bounds[account_request]
+    marks["end"][: account_request.size] = bounds[account_request + 1]
+    kind = kind_of[request]
+    bounds = np.searchsorted(np.sort(kind), np.arange(kinds + 1))
+    for c, (of_gpus, other) in enumerate(((size, "cpu"), (needed, "memory"), (needed, "disk"))):
+        parts.append(_sorted(kind, np.where(with_gpus, of_gpus, size * asked[other])))
+        mine = marks[account_request.size + c :: PER_KIND]
+        mine["begin"], mine["end"] = bounds[:-1] + (c + 1) * groups.size, bounds[1:] + (c + 1) * groups.size
+    marks["at"] = marks["begin"]
+    return Thresholds(np.concatenate(parts), marks)
+
+
+def _sorted(of: Ints, amount: Ints) -> Records:
+    """Return the entries of all groups by what they belong to, and then by amount."""
+    order = np.lexsort((amount, of))
+    entries = np.zeros(order.size, ENTRY)
+    entries["amount"], entries["group"] = amount[order], order
+    return entries
+
+
+@compiled
+def set_mark(thresholds: Thresholds, k: int, total: int) -> None:
+    """Put mark k where it belongs; nobody is concerned."""
+    mark = thresholds.marks[k]
+    low, high = mark.begin, mark.end
+    while low < high:
+        middle = (low + high) // 2
+        if thresholds.entries[middle].amount <= total:
+            low = middle + 1
+        else:
+            high = middle
+    mark.at = low

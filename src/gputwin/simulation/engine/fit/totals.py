@@ -1,0 +1,199 @@
+"""How many instances of each waiting request fit now, over all nodes together, kept up to date node by node.
+
+Asking the cluster again for every waiting shape after every event is what costs when shapes are many. So each request
+that somebody waits with has an entry: the total of its room. When a node changes, only what it had and has room for
+is counted again; what it had follows from a copy of the node as it was when last counted. Requests that ask for the
+same GPUs are of one kind: where a node has no such GPUs (the usual case when jobs wait), all of the kind are passed over
+at once. Requests without GPUs would be counted again with every change, and nearly always find plenty: such an entry
+is not counted while one node alone has room for all instances of whoever waits.
+
+Those who wait are looked at only when a total passes their threshold (`thresholds.py`, `waiting.py`).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.fit.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
+from gputwin.simulation.engine.fit.thresholds import Thresholds, make_thresholds
+from gputwin.simulation.engine.state.records import APPLICATIONS, Ints, Machines, Records, SmallInts, models_of, wide
+
+ENDLESS = 1 << 62
+"""No total is as large."""
+
+ENTRY = np.dtype(
+    [
+        ("total", np.int64),  # instances that fit, over all nodes, of each node at most `most`
+        ("cpu", np.int64),
+        ("memory", np.int64),
+        ("most", np.int64),  # the largest number of instances anybody asks for
+        ("next", np.int32),
+        ("previous", np.int32),  # open entries of the same kind, or covered by the same node
+        ("covered_by", np.int32),  # a node that alone has room for all who wait; -1: the total is kept
+        ("more", np.int32),  # 1: it asks for more than GPUs, CPU and memory
+        ("changed", np.int32),  # 1: its total has changed since it was last looked at
+        ("request", np.int32),
+        ("relaxed", np.int32),  # what of the request counts: FULL, NO_LIMIT or NO_NETWORK
+        ("kind", np.int32),
+        ("holders", np.int32),  # waiting groups that need it; 0: it is closed
+        ("no_limit", np.int32),
+        ("no_network", np.int32),  # entries of the same request that count less of it; -1: it asks for no such thing
+    ],
+    align=True,
+)
+"""The entry of request r in full is number r."""
+
+KIND = np.dtype(
+    [
+        ("total", np.int64),  # instances whose GPUs fit, over all nodes
+        ("least_cpu", np.int64),
+        ("least_memory", np.int64),  # none of its entries asks for less
+        ("gpu_count", np.int64),
+        ("models", np.int32),  # position in FitTotals.models
+        ("request", np.int32),  # one that asks for these GPUs
+        ("first_entry", np.int32),  # open ones whose total is kept, start of a list
+        ("holders", np.int32),  # open entries, and waiting groups without one
+        ("open_at", np.int32),  # in the list of those with open entries
+    ],
+    align=True,
+)
+
+COUNTED = np.dtype(
+    [
+        ("cpu", np.int64),
+        ("memory", np.int64),
+        ("disk", np.int64),
+        ("rdma", np.int64),
+        ("round", np.int64),
+        ("covers", np.int64),  # entries it alone has room for, start of a list
+    ],
+    align=True,
+)
+"""What was free on a node when it was last counted, and in which round that was."""
+
+MODELS = np.dtype([("bits", np.int64)], align=True)
+"""A set of GPU models that some kind may run on."""
+
+
+class FitTotals(NamedTuple):
+    """Entries, kinds of GPUs asked for, thresholds, and the nodes as they were when last counted."""
+
+    entries: Records
+    kinds: Records
+    shape_of: SmallInts  # [g]
+    thresholds: Thresholds
+    nodes: Records  # [n] COUNTED
+    gpus: Records  # [n, d] DEVICE, as they were when last counted
+    residents: SmallInts  # [n, k]: instances by application, when last counted
+    gpu_rooms: SmallInts  # [n, kind]: instances whose GPUs fit on a node (of open kinds)
+    models: Records  # MODELS
+    lists: SmallInts  # [list, k], see below
+    state: Ints
+
+
+KINDS_OPEN, CHANGED, OPEN_SHAPES, NEW_SHAPES, ARRIVALS, CAUGHT_UP, ROUND, PASSED, HEAD, STATES = range(10)
+"""Positions in FitTotals.state: lengths of the lists; the end of the log up to which all is counted, how often that was,
+the end of the log up to which passes have looked for somebody to start, and whose shape stands at the head of the line (or
+one of those below).
+
+The lists: kinds somebody waits with; entries whose total has changed; shapes that wait though each of their groups has
+room; shapes that began to wait at this instant, most of which start in its pass; shapes that waited before, to which a job
+came since the last pass."""
+NOBODY, NO_HEAD = wide(-1), wide(-2)
+"""Instead of the head's shape: nobody waits behind others; all wait behind others."""
+NEW, KNOWN = 1, 2
+"""What a shape's `joined` says."""
+
+
+def make_totals(requests: Records, groups: Records, shapes: Records, allowed: Records, machines: Machines) -> FitTotals:
+    """Return totals without open entries."""
+    kinds, kind_of, models = _kinds(requests, models_of(allowed))
+    entries = _entries(requests, kind_of)
+    np.maximum.at(entries["most"], groups["request"], groups["size"])
+    entries["most"] = entries["most"][entries["request"]]
+    bits, kinds["models"] = np.unique(models, return_inverse=True)
+    sets = np.zeros(bits.size, MODELS)
+    sets["bits"] = bits
+    nodes = machines.nodes
+    counted = np.zeros(nodes.size, COUNTED)
+    for name in ("cpu", "memory", "disk", "rdma"):
+        counted[name] = nodes[f"{name}_free"]
+    counted["covers"] = -1
+    state = np.zeros(STATES, np.int64)
+    state[HEAD] = NOBODY
+    return FitTotals(
+        entries=entries,
+        kinds=kinds,
+        shape_of=np.repeat(np.arange(shapes.size, dtype=np.int32), shapes["groups"]),
+        thresholds=make_thresholds(requests, groups, entries["request"].astype(np.int64), kind_of, kinds.size),
+        nodes=counted,
+        gpus=machines.gpus.copy(),
+        residents=machines.residents[:, APPLICATIONS:].copy(),
+        gpu_rooms=np.zeros((nodes.size, kinds.size), np.int32),
+        models=sets,
+        lists=np.zeros((CAUGHT_UP, max(kinds.size, entries.size, shapes.size)), np.int32),
+        state=state,
+    )
+
+
+def _kinds(requests: Records, models: Ints) -> tuple[Records, Ints, Ints]:
+    """Return the kinds of GPUs asked for, which of them each request asks for, and the models each may run on."""
+    # Requests without GPUs run anywhere.
+    asked = np.where(requests["gpu_count"] > 0, models, 0)
+    keys = np.stack([requests["gpu_count"], requests["gpu_milli"], requests["gpu_memory"], asked])
+    _, one, kind_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
+    kinds = np.zeros(one.size, KIND)
+    kinds["request"], kinds["gpu_count"] = one, requests["gpu_count"][one]
+    kinds["first_entry"] = kinds["open_at"] = -1
+    return kinds, kind_of.reshape(-1), asked[one]
+
+
+def _entries(requests: Records, kind_of: Ints) -> Records:
+    """Return closed entries: one in full for each request, then those that count less of it."""
+    limited, networked = np.flatnonzero(requests["max_per_node"] >= 0), np.flatnonzero(requests["rdma"] > 0)
+    entries = np.zeros(requests.size + limited.size + networked.size, ENTRY)
+    entries["request"] = np.concatenate([np.arange(requests.size), limited, networked])
+    entries["relaxed"] = np.repeat([FULL, NO_LIMIT, NO_NETWORK], [requests.size, limited.size, networked.size])
+    entries["kind"] = kind_of[entries["request"]]
+    asked = requests[entries["request"]]
+    entries["cpu"], entries["memory"] = asked["cpu"], asked["memory"]
+    entries["more"] = (asked["disk"] > 0) | (asked["rdma"] > 0) | (asked["max_per_node"] >= 0)
+    for name in ("next", "previous", "covered_by", "no_limit", "no_network"):
+        entries[name] = -1
+    entries["no_limit"][limited] = requests.size + np.arange(limited.size)
+    entries["no_network"][networked] = requests.size + limited.size + np.arange(networked.size)
+    return entries
+
+
+@inlined
+def begin_waiting(totals: FitTotals, shapes: Records, s: int) -> None:
+    """Note that the first job of shape s waits; if it still does at the end of the pass, entries are opened."""
+    shapes[s].joined = NEW
+    totals.lists[NEW_SHAPES, totals.state[NEW_SHAPES]] = s
+    totals.state[NEW_SHAPES] += 1
+
+
+@inlined
+def note_arrival(totals: FitTotals, shapes: Records, s: int) -> None:
+    """Note that a job came to shape s, of which others wait: it may be short enough to overtake where they are not."""
+    if shapes[s].joined == KNOWN and shapes[s].arrived == 0:
+        shapes[s].arrived = 1
+        totals.lists[ARRIVALS, totals.state[ARRIVALS]] = s
+        totals.state[ARRIVALS] += 1
+
+
+@compiled
+def has_room_for(
+    totals: FitTotals, index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int
+) -> bool:
+    """Return what `has_room` does; from the entry, where it is open and has caught up."""
+    entry = totals.entries[r]
+    if relaxed == GPU_ONLY and totals.kinds[entry.kind].holders > 0:
+        return totals.kinds[entry.kind].total >= size
+    if entry.holders == 0:
+        return has_room(index, machines, requests, r, size, relaxed)
+    t = wide(r) if relaxed == FULL else wide(entry.no_limit) if relaxed == NO_LIMIT else wide(entry.no_network)
+    return totals.entries[t].total >= size

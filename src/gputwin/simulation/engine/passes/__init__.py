@@ -1,0 +1,1 @@
+"""One scheduling pass under each rule of overtaking and preemption."""

@@ -1,0 +1,161 @@
+"""EASY backfilling: others overtake the first blocked job only where they do not delay it.
+
+Lifka, "The ANL/IBM SP Scheduling System", 1995.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gputwin.simulation.engine.attribution.waiting import end_pass
+from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.fit.index import FIRST_FITS
+from gputwin.simulation.engine.fit.totals import ARRIVALS, NEW_SHAPES, OPEN_SHAPES
+from gputwin.simulation.engine.lifecycle import start_waiting
+from gputwin.simulation.engine.placing.place import fits, place, unplace
+from gputwin.simulation.engine.queue.jobs import before, first_of_all
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING
+from gputwin.simulation.engine.queue.startable import (
+    CLOSED,
+    SHORT_ONLY,
+    candidate,
+    first_beside,
+    lacking,
+    list_touched,
+    wait_for,
+)
+from gputwin.simulation.engine.reservations.first_blocked import reserve
+from gputwin.simulation.engine.reservations.mask import lacks_beside, refresh, restore, withhold, withhold_row
+from gputwin.simulation.engine.state.records import wide
+from gputwin.simulation.engine.world import SHOWN, World
+
+_TRIALS = 8
+"""With more reserved nodes in the way, hiding all of them is cheaper."""
+
+
+def easy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any) -> None:
+    """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
+    queue, shapes = world.queue, world.queue.shapes
+    while True:
+        head = first_of_all(queue)
+        if head < 0:
+            world.counters[0].reserved_job = -1
+            _forget_arrivals(world)
+            world.totals.state[NEW_SHAPES] = 0
+            return
+        if not (fits(world, wide(queue.jobs[head].shape)) and place(world, head, score, devices)):
+            break
+        start_waiting(world, head, now)
+        # It may have taken what was reserved for one behind it.
+        world.counters[0].reserved_job = -1
+    anew = world.counters[0].reserved_job != head
+    # Listed first: a reservation tries changes that it takes back.
+    nodes = list_touched(world, False)
+    if anew:
+        reserve(world, head, score, devices)
+    refresh(world)
+    first_shape, window = wide(queue.jobs[head].shape), world.reserved_from[0] - now
+    count = _shapes_to_ask(world, first_shape, anew)
+    while True:
+        j = first_beside(world, nodes, window, first_shape)
+        kept = 0
+        for k in range(count):
+            s = wide(queue.candidates[k])
+            other = candidate(world, s, window) if shapes[s].waiting > 0 else wide(-1)
+            if other >= 0:
+                queue.candidates[kept] = s
+                kept += 1
+                if j < 0 or before(queue.jobs, other, j):
+                    j = other
+        count = kept
+        if j < 0:
+            break
+        s = wide(queue.jobs[j].shape)
+        ends_before = queue.jobs[j].predicted <= window
+        if _place_beside(world, j, ends_before, score, devices):
+            start_waiting(world, j, now)
+            refresh(world)
+        else:
+            shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
+            g = lacking(world, s)
+            wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))
+    world.counters[0].held_back = 1
+    end_pass(world, first_shape, now)
+
+
+@compiled
+def _shapes_to_ask(world: World, head: int, anew: bool) -> int:
+    """Collect the shapes to ask whatever node has changed; return their number.
+
+    These are the new ones, those to which a job came, and where there is a new reservation all that have room. The
+    shape at the head has its reservation and is not among them.
+    """
+    totals, candidates, shapes, count = world.totals, world.queue.candidates, world.queue.shapes, 0
+    for k in range(totals.state[NEW_SHAPES]):
+        s = totals.lists[NEW_SHAPES, k]
+        if shapes[s].waiting > 0 and s != head:
+            candidates[count] = s
+            count += 1
+    for k in range(totals.state[ARRIVALS]):
+        s = totals.lists[ARRIVALS, k]
+        # Those with room are asked below.
+        if shapes[s].waiting > 0 and s != head and not (anew and shapes[s].open_at >= 0):
+            candidates[count] = s
+            count += 1
+    if anew:
+        for k in range(totals.state[OPEN_SHAPES]):
+            s = totals.lists[OPEN_SHAPES, k]
+            if s != head:
+                candidates[count] = s
+                count += 1
+    _forget_arrivals(world)
+    return count
+
+
+@compiled
+def _forget_arrivals(world: World) -> None:
+    totals = world.totals
+    for k in range(totals.state[ARRIVALS]):
+        world.queue.shapes[totals.lists[ARRIVALS, k]].arrived = 0
+    totals.state[ARRIVALS] = 0
+
+
+@compiled
+def _place_beside(world: World, j: int, ends_before: bool, score: Any, devices: Any) -> bool:
+    """Place job j where it does not delay the reservation; `ends_before`: it is believed to end before that begins."""
+    if ends_before:
+        return place(world, j, score, devices)
+    refresh(world)
+    if world.requests[0].slot == FIRST_FITS:
+        placed = _place_on_trial(world, j, score, devices)
+    else:
+        withhold(world)
+        placed = place(world, j, score, devices)
+    restore(world)
+    return placed
+
+
+@compiled
+def _place_on_trial(world: World, j: int, score: Any, devices: Any) -> bool:
+    """Place job j on the first nodes that fit beside the reservation, hiding only what stands in its way.
+
+    A node hidden in part is fit for less. So where the first that fit are none of those still to be hidden, they would
+    also be the first with all hidden; and where nothing fits, nothing would.
+    """
+    first = world.queue.jobs[j].first_slot
+    size = world.queue.shapes[world.queue.jobs[j].shape].instances
+    for _ in range(_TRIALS):
+        if not place(world, j, score, devices):
+            return False
+        in_the_way = wide(-1)
+        for i in range(first, first + size):
+            k = wide(world.rows[world.slots[i].node])
+            if k >= 0 and world.masks[k] == SHOWN:
+                in_the_way = k
+                break
+        if in_the_way < 0:
+            return True
+        unplace(world, first, first + size)
+        withhold_row(world, in_the_way)
+    withhold(world)
+    return place(world, j, score, devices)

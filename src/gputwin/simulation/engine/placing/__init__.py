@@ -1,0 +1,1 @@
+"""Finding nodes and devices for a whole gang."""

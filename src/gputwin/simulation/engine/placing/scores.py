@@ -1,0 +1,171 @@
+"""The best node for a request under a placement's score.
+
+Two ways, whichever costs less now: ask every node that fits, or keep the scores of all nodes in a tournament tree and
+ask only nodes that changed since. Scores are kept of a request that comes so often that few nodes change in between, and
+always where a score is dear.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.fit.index import FIRST_FITS, FULL, LOG_END, Index, next_fit, room_on
+from gputwin.simulation.engine.state.records import WHOLE, Knobs, Machines, Records, wide
+
+_CHANGES_PER_SCAN = 24
+"""Following one change costs about as much as scanning this many nodes."""
+_BLOCK = 8
+"""Nodes passed over at once in a scan."""
+_LOWEST = -1e308
+
+
+@compiled
+def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> int:
+    """Return the fitting node with the highest score, the lowest index among equals; -1 for none."""
+    request = requests[r]
+    if request.slot == FIRST_FITS:
+        return next_fit(index, machines, requests, r, wide(0), FULL)
+    end = index.log_end[LOG_END]
+    since, request.used = end - request.used, end
+    if request.seen >= 0 and _follows(index, end - request.seen, request.fitting):
+        _follow(index, machines, requests, r, knobs, score)
+        request.seen = end
+        return index.winners[request.slot, 1]
+    if request.slot >= 0 and since == 1 and _still_best(index, machines, requests, r, knobs, score):
+        return request.best
+    best = _ask_all(index, machines, requests, r, knobs, score)
+    request.seen = -1
+    if request.slot >= 0 and (index.dear[0] != 0 or _follows(index, since, request.fitting)):
+        # Asked for again so soon that keeping the scores would have paid.
+        _build(index, request.slot)
+        request.seen = end
+    return best
+
+
+@inlined
+def _still_best(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> bool:
+    """Return whether the node last found best, the only one that has changed since, is best again.
+
+    So it is where its score has not fallen, since those of all others are what they were.
+    """
+    request, end = requests[r], index.log_end[LOG_END]
+    n = request.best
+    if n < 0 or index.log[(end - 1) & (index.log.size - 1)] != n:
+        return False
+    if room_on(machines, requests, index.allowed, r, n, FULL) <= 0:
+        return False
+    value = _score(machines, requests, r, n, knobs, score)
+    if value < request.top:
+        return False
+    request.top = value
+    return True
+
+
+@inlined
+def _follows(index: Index, changes: int, fitting: int) -> bool:
+    """Return whether following so many changes costs less than scanning all nodes."""
+    if index.dear[0] != 0:
+        # Never more than the log holds.
+        return changes <= fitting
+    return changes * _CHANGES_PER_SCAN <= index.scores.shape[1]
+
+
+@inlined
+def _score(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs, score: Any) -> float:
+    """Return the policy's score of a node that fits, a finite number whatever the policy says."""
+    value = score(machines, requests, r, n, knobs)
+    return value if value > _LOWEST else _LOWEST
+
+
+@compiled
+def _ask_all(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> int:
+    """Return the best of all nodes that fit; where the request has a slot, their scores are noted there."""
+    request, branches, count = requests[r], index.branches, machines.nodes.size
+    slot, leaves = request.slot, branches.size // 2
+    whole = share = 0
+    models = -1
+    if request.gpu_count > 0:
+        models, share = index.models[r], request.gpu_milli
+        whole = request.gpu_count if request.gpu_milli == WHOLE else 0
+    # The tree's leaf tells all there is to know of a node, unless the request asks for more than the tree knows.
+    more = request.disk > 0 or request.rdma > 0 or request.max_per_node >= 0 or request.gpu_memory > 0
+    more = more or (request.gpu_count > 1 and whole == 0)
+    best, top, fitting = -1, -np.inf, 0
+    if slot >= 0:
+        index.scores[slot, :] = -np.inf
+    step = min(_BLOCK, leaves)
+    for block in range(leaves // step):
+        begin = block * step
+        if begin >= count:
+            break
+        above = branches[(leaves + begin) // step]
+        if above.share < share or above.whole < whole or above.models & models == 0:
+            continue
+        if above.cpu < request.cpu or above.memory < request.memory:
+            continue
+        for n in range(begin, min(begin + step, count)):
+            leaf = branches[leaves + n]
+            if leaf.share < share or leaf.whole < whole or leaf.models & models == 0:
+                continue
+            if leaf.cpu < request.cpu or leaf.memory < request.memory:
+                continue
+            if more and room_on(machines, requests, index.allowed, r, n, FULL) <= 0:
+                continue
+            fitting += 1
+            value = _score(machines, requests, r, n, knobs, score)
+            if slot >= 0:
+                index.scores[slot, n] = value
+            if best < 0 or value > top:
+                best, top = n, value
+    request.fitting, request.best, request.top = fitting, best, top
+    return best
+
+
+@compiled
+def _build(index: Index, slot: int) -> None:
+    """Play all matches."""
+    leaves = index.winners.shape[1] // 2
+    for n in range(index.scores.shape[1]):
+        index.winners[slot, leaves + n] = n if index.scores[slot, n] > -np.inf else -1
+    for k in range(leaves - 1, 0, -1):
+        index.winners[slot, k] = _winner(index, slot, k)
+
+
+@compiled
+def _follow(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> None:
+    """Ask the nodes that changed, and play their matches again."""
+    request = requests[r]
+    slot, leaves, mask = request.slot, index.winners.shape[1] // 2, index.log.size - 1
+    for k in range(request.seen, index.log_end[LOG_END]):
+        n = index.log[k & mask]
+        was, now = index.scores[slot, n], -np.inf
+        if room_on(machines, requests, index.allowed, r, n, FULL) > 0:
+            now = _score(machines, requests, r, n, knobs, score)
+        if now != was:
+            request.fitting += (now > -np.inf) - (was > -np.inf)
+            index.scores[slot, n] = now
+            index.winners[slot, leaves + n] = n if now > -np.inf else -1
+            _climb(index, slot, (leaves + n) >> 1, n)
+
+
+@inlined
+def _climb(index: Index, slot: int, k: int, n: int) -> None:
+    """Play the matches above node n again, as far up as it can matter."""
+    while k > 0:
+        was = index.winners[slot, k]
+        now = _winner(index, slot, k)
+        index.winners[slot, k] = now
+        if now == was and now != n:
+            return
+        k >>= 1
+
+
+@inlined
+def _winner(index: Index, slot: int, k: int) -> int:
+    left, right = index.winners[slot, 2 * k], index.winners[slot, 2 * k + 1]
+    if right < 0 or (left >= 0 and index.scores[slot, left] >= index.scores[slot, right]):
+        return left
+    return right

@@ -1,0 +1,259 @@
+"""Who may start now: the first job in order that a changed node makes room for.
+
+At the end of a pass nobody waits who could have started. So at the next one only nodes changed since can help, and only
+shapes that have room there for the group they wait for (`shape_tree.py`). These are found by branch and bound.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
+from gputwin.simulation.engine.fit.room import gpu_room
+from gputwin.simulation.engine.fit.totals import KINDS_OPEN, PASSED
+from gputwin.simulation.engine.queue.jobs import before, first, first_short
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING, precedes, watch
+from gputwin.simulation.engine.reservations.mask import FIELDS, SHARES, lacks_beside
+from gputwin.simulation.engine.state.records import WHOLE, Records, SmallInts, wide
+from gputwin.simulation.engine.world import SHOWN, World
+
+_FEW = 32
+"""With more changes, counting anew is cheaper."""
+CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
+"""Who of a shape may start beside a reservation: nobody, jobs that end before it begins, anybody."""
+
+
+@compiled
+def list_touched(world: World, everywhere: bool) -> int:
+    """List the nodes changed since the last pass, or all, and return their number."""
+    index, tree = world.index, world.queue.tree
+    world.counters[0].passes += 1
+    since, end, size = world.totals.state[PASSED], index.log_end[LOG_END], index.log.size
+    if everywhere or end - since > size:
+        for n in range(tree.touched.size):
+            tree.touched[n] = n
+        _bound_rooms(world, tree.touched.size)
+        return tree.touched.size
+    count = 0
+    for k in range(since, end):
+        n = wide(index.log[k & (size - 1)])
+        if tree.touched_in[n] != world.counters[0].passes:
+            tree.touched_in[n] = world.counters[0].passes
+            tree.touched[count] = n
+            count += 1
+    _bound_rooms(world, count)
+    return count
+
+
+@compiled
+def _bound_rooms(world: World, count: int) -> None:
+    """Work out how many instances of each kind of GPUs have room at most: as last counted, and more on touched nodes."""
+    totals, machines, tree = world.totals, world.machines, world.queue.tree
+    for a in range(totals.state[KINDS_OPEN]):
+        k = wide(totals.lists[KINDS_OPEN, a])
+        tree.rooms[k] = totals.kinds[k].total
+    for i in range(count):
+        n = wide(tree.touched[i])
+        changed = False
+        for d in range(machines.nodes[n].gpu_count):
+            device, was = machines.gpus[n, d], totals.gpus[n, d]
+            changed = changed or device.free != was.free or device.memory_free != was.memory_free
+        if not changed:
+            continue
+        for a in range(totals.state[KINDS_OPEN]):
+            k = wide(totals.lists[KINDS_OPEN, a])
+            if totals.kinds[k].gpu_count > 0:
+                r = wide(totals.kinds[k].request)
+                more = gpu_room(machines, world.requests, world.index.allowed, r, n) - wide(totals.gpu_rooms[n, k])
+                tree.rooms[k] += max(more, 0)
+
+
+@compiled
+def lacking(world: World, s: int) -> int:
+    """Return a group of shape s that lacks room, taken alone; ANYTHING where each has room."""
+    shape = world.queue.shapes[s]
+    if shape.watched >= 0 and _lacks(world, wide(shape.watched)):
+        return wide(shape.watched)
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        if g != shape.watched and _lacks(world, wide(g)):
+            return wide(g)
+    return ANYTHING
+
+
+@compiled
+def _lacks(world: World, g: int) -> bool:
+    """Return whether group g, taken alone, lacks room.
+
+    How much room there was when it did not suffice is remembered with the request. There is more only where a node has
+    changed since, and no more than what such nodes have now.
+    """
+    index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
+    request, end, mask = world.requests[r], index.log_end[LOG_END], index.log.size - 1
+    if request.counted_at >= 0 and index.log_end[FREED] > request.counted_at:
+        if end - request.counted_at > min(_FEW, index.log.size):
+            request.counted_at = -1
+        else:
+            for k in range(request.counted_at, end):
+                n = wide(index.log[k & mask])
+                request.room += room_on(world.machines, world.requests, index.allowed, r, n, FULL)
+            request.counted_at = end
+    if request.counted_at >= 0 and request.room < size:
+        return True
+    room = room_up_to(index, world.machines, world.requests, r, size, FULL)
+    if room < size:
+        request.room, request.counted_at = room, end
+    return room < size
+
+
+@inlined
+def wait_for(world: World, s: int, g: int) -> None:
+    """Let shape s wait for room for its group g, or for ANYTHING."""
+    watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, g)
+
+
+@compiled
+def has_all_room(world: World, s: int) -> bool:
+    """Return whether each group of shape s has room; where not, it waits for one that has none, and is done in this pass."""
+    g = lacking(world, s)
+    if g == ANYTHING:
+        return True
+    world.queue.shapes[s].tried = world.counters[0].passes
+    wait_for(world, s, g)
+    return False
+
+
+@compiled
+def first_with_room(world: World, count: int) -> int:
+    """Return the job that goes first of those that have room now, thanks to one of the `count` touched nodes."""
+    tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
+    branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
+    _most_free(world, count, False)
+    most = tree.most[0]
+    best, top = wide(-1), 1
+    stack[0] = 1
+    while top > 0:
+        top -= 1
+        k = wide(stack[top])
+        branch = branches[k]
+        if branch.job < 0 or not _within(branch, most):
+            continue
+        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
+            continue
+        if best >= 0 and not before(jobs, wide(branch.job), best):
+            continue
+        if k < leaves:
+            top = _push_children(branches, stack, top, k)
+            continue
+        s = wide(tree.shape_at[k - leaves])
+        if shapes[s].tried != world.counters[0].passes and has_all_room(world, s):
+            best = first(world.queue, s)
+    return best
+
+
+@inlined
+def _within(branch: Any, most: Any) -> bool:
+    """Return whether somebody below the branch may ask for no more than there is at most on one node."""
+    enough = branch.cpu <= most.cpu and branch.memory <= most.memory and branch.share <= most.share
+    return enough and branch.whole <= most.whole and branch.models & most.models != 0
+
+
+@compiled
+def _most_free(world: World, count: int, beside: bool) -> None:
+    """Work out the most of each resource free on one of the touched nodes; `beside`: also of what a reservation leaves."""
+    tree, index = world.queue.tree, world.index
+    for which in range(2):
+        most = tree.most[which]
+        most.cpu = most.memory = -1
+        most.share = most.whole = -1
+        most.models = 0
+    most, left = tree.most[0], tree.most[1]
+    for i in range(count):
+        n = wide(tree.touched[i])
+        node = index.branches[index.branches.size // 2 + n]
+        most.cpu, most.memory = max(most.cpu, node.cpu), max(most.memory, node.memory)
+        most.share, most.whole = max(most.share, node.share), max(most.whole, node.whole)
+        most.models |= node.models
+        if beside:
+            cpu, memory, share, whole = node.cpu, node.memory, wide(node.share), wide(node.whole)
+            row = wide(world.rows[n])
+            if row >= 0 and world.masks[row] == SHOWN:
+                cpu, memory, share, whole = _left_beside(world, n, row)
+            left.cpu, left.memory = max(left.cpu, cpu), max(left.memory, memory)
+            left.share, left.whole = max(left.share, share), max(left.whole, whole)
+            left.models |= node.models
+
+
+@inlined
+def _push_children(branches: Records, stack: SmallInts, top: int, k: int) -> int:
+    """Put the branches below k on the stack, the one that goes first on top."""
+    a = 2 * k + 1 if precedes(branches[2 * k + 1], branches[2 * k]) else 2 * k
+    stack[top], stack[top + 1] = a ^ 1, a
+    return top + 2
+
+
+@compiled
+def first_beside(world: World, count: int, window: float, head: int) -> int:
+    """Return the job that goes first of those that may overtake now, thanks to one of the `count` touched nodes.
+
+    A job may overtake that ends within `window`, or that leaves the reservation what it will need. `head`: the shape
+    that has the reservation, and is not asked.
+    """
+    tree, jobs = world.queue.tree, world.queue.jobs
+    branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
+    _most_free(world, count, True)
+    most, left = tree.most[0], tree.most[1]
+    best, top = wide(-1), 1
+    stack[0] = 1
+    while top > 0:
+        top -= 1
+        k = wide(stack[top])
+        branch = branches[k]
+        if branch.job < 0 or not _within(branch, most):
+            continue
+        if branch.least > window and not _within(branch, left):
+            continue
+        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
+            continue
+        if best >= 0 and not before(jobs, wide(branch.job), best):
+            continue
+        if k < leaves:
+            top = _push_children(branches, stack, top, k)
+            continue
+        s = wide(tree.shape_at[k - leaves])
+        if s == head:
+            continue
+        j = candidate(world, s, window)
+        if j >= 0 and (best < 0 or before(jobs, j, best)):
+            best = j
+    return best
+
+
+@compiled
+def _left_beside(world: World, n: int, k: int) -> tuple[int, int, int, int]:
+    """Return CPU, memory, the largest share of a device and whole devices that row k of the reservation leaves of node n."""
+    node, row = world.machines.nodes[n], world.withheld[k]
+    share = whole = 0
+    if node.gpu_free > row[SHARES]:
+        for d in range(node.gpu_count):
+            free = world.machines.gpus[n, d].free - int(row[FIELDS + d])
+            share = max(share, free)
+            whole += free == WHOLE
+    return node.cpu_free - int(row[0]), node.memory_free - int(row[1]), share, whole
+
+
+@compiled
+def candidate(world: World, s: int, window: float) -> int:
+    """Return the job of shape s that goes first of those that may overtake; -1 for none."""
+    shape = world.queue.shapes[s]
+    if shape.tried != world.counters[0].passes:
+        shape.tried = world.counters[0].passes
+        g = lacking(world, s)
+        shape.reach = CLOSED
+        if g == ANYTHING:
+            g = lacks_beside(world, s)
+            shape.reach = OPEN if g == ANYTHING else SHORT_ONLY
+        wait_for(world, s, g)
+    if shape.reach == OPEN:
+        return first(world.queue, s)
+    return first_short(world.queue, s, window) if shape.reach == SHORT_ONLY else wide(-1)

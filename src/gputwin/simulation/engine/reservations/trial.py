@@ -1,0 +1,163 @@
+"""Trying a job on the cluster as it will be: nodes are shown as they are at their fullest while it would run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.fit.index import FULL, room_on, touch
+from gputwin.simulation.engine.fit.room import device_fits
+from gputwin.simulation.engine.placing.place import fits_now, place, place_in_order, unplace
+from gputwin.simulation.engine.reservations.earliest import may_stay
+from gputwin.simulation.engine.reservations.timeline import enter, finish, leave
+from gputwin.simulation.engine.state.records import change, wide
+from gputwin.simulation.engine.world import TOPOLOGY, World
+
+RIGHT, SHOWN, WRONG, CHOSEN = (wide(k) for k in range(4))
+"""What Plans.entered says of a node: as it is, it is right; it is shown as it will be; it is shown as it is, which is
+wrong; so, and a trial went there."""
+_TRIALS = 8
+
+
+@compiled
+def attempt(world: World, j: int, now: float, time: float, score: Any, devices: Any) -> bool:
+    """Place job j as if it were `time`, and take it back again; its slots keep nodes and devices."""
+    machines, requests, job, entered = world.machines, world.requests, world.queue.jobs[j], world.plans.entered
+    shape = world.queue.shapes[job.shape]
+    _show(world, j, now, time)
+    placed = fits_now(world, wide(job.shape)) and _place_on_trial(world, j, time, score, devices)
+    if placed:
+        for i in range(job.first_slot, job.first_slot + shape.instances):
+            slot = world.slots[i]
+            change(machines, requests, wide(slot.request), wide(slot.node), slot.devices, -1)
+            if entered[slot.node] != SHOWN:
+                touch(world.index, machines, wide(slot.node), True)
+    for n in range(machines.nodes.size):
+        if entered[n] == SHOWN:
+            leave(world, j, n, time)
+            touch(world.index, machines, n, True)
+    return placed
+
+
+@compiled
+def _show(world: World, j: int, now: float, time: float) -> None:
+    """Show the nodes as they will be while job j runs from `time` on, where that matters to it.
+
+    Nodes that have room now but will have none are left as they are, and listed as WRONG.
+    """
+    entered, shape = world.plans.entered, world.queue.shapes[world.queue.jobs[j].shape]
+    for n in range(world.machines.nodes.size):
+        entered[n] = RIGHT
+        # Now, only plans are in the way; later, what has no room now may have some.
+        later = False
+        if time > now:
+            for g in range(wide(shape.groups)):
+                later = later or world.plans.rooms[g, n] > 0
+        elif not in_the_way(world, j, n, now):
+            continue
+        if later or _room_for_any(world, j, n):
+            if world.settings[0].gang == TOPOLOGY or later or _any_may_stay(world, j, n, time):
+                enter(world, j, n, time)
+                entered[n] = SHOWN
+                touch(world.index, world.machines, n, True)
+            else:
+                entered[n] = WRONG
+
+
+@compiled
+def _place_on_trial(world: World, j: int, time: float, score: Any, devices: Any) -> bool:
+    """Place job j beside nodes that are WRONG: they are shown as they will be only if it would go there.
+
+    They have no room, and what is not chosen does not change the choice among others.
+    """
+    job, entered = world.queue.jobs[j], world.plans.entered
+    shape = world.queue.shapes[job.shape]
+    begin, end = job.first_slot, job.first_slot + shape.instances
+    for _ in range(_TRIALS):
+        if not place_in_order(world, j, score, devices):
+            if shape.groups == 1:
+                return False
+            break
+        wrong = False
+        for i in range(begin, end):
+            wrong = wrong or entered[world.slots[i].node] == WRONG
+        if not wrong:
+            return True
+        for i in range(begin, end):
+            if entered[world.slots[i].node] == WRONG:
+                entered[world.slots[i].node] = CHOSEN
+        unplace(world, begin, end)
+        _show_all(world, j, time, CHOSEN)
+    _show_all(world, j, time, WRONG)
+    return place(world, j, score, devices)
+
+
+@compiled
+def _show_all(world: World, j: int, time: float, which: int) -> None:
+    """Show all nodes listed as `which` as they will be."""
+    entered = world.plans.entered
+    for n in range(world.machines.nodes.size):
+        if entered[n] == which:
+            enter(world, j, n, time)
+            entered[n] = SHOWN
+            touch(world.index, world.machines, n, True)
+
+
+@compiled
+def _room_for_any(world: World, j: int, n: int) -> bool:
+    """Return whether node n has room for an instance of any role of job j."""
+    shape = world.queue.shapes[world.queue.jobs[j].shape]
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        r = wide(world.groups[g].request)
+        if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) > 0:
+            return True
+    return False
+
+
+@inlined
+def in_the_way(world: World, j: int, n: int, now: float) -> bool:
+    """Return whether a plan on node n begins while job j would run if it started now; the list is in order of start."""
+    i = wide(world.machines.nodes[n].first_planned)
+    if i < 0:
+        return False
+    return world.queue.jobs[world.links[i].job].planned < finish(now, world.queue.jobs[j].predicted)
+
+
+@inlined
+def _any_may_stay(world: World, j: int, n: int, time: float) -> bool:
+    shape, some = world.queue.shapes[world.queue.jobs[j].shape], False
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        some = some or may_stay(world, j, wide(world.groups[g].request), n, time)
+    return some
+
+
+@compiled
+def still_holds(world: World, j: int) -> bool:
+    """Return whether the instances of job j fit where and when they are planned; its own plan is put aside."""
+    machines, requests, job, entered = world.machines, world.requests, world.queue.jobs[j], world.plans.entered
+    begin, end, holds = job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances, True
+    taken = begin
+    for i in range(begin, end):
+        entered[world.slots[i].node] = 0
+    while taken < end and holds:
+        slot = world.slots[taken]
+        n, r = wide(slot.node), wide(slot.request)
+        if entered[n] == 0:
+            enter(world, j, n, job.planned)
+            entered[n] = 1
+        holds = room_on(machines, requests, world.index.allowed, r, n, FULL) > 0
+        for d in range(machines.nodes[n].gpu_count):
+            if slot.devices >> d & 1:
+                holds = holds and device_fits(machines, requests, r, n, d)
+        if holds:
+            change(machines, requests, r, n, slot.devices, 1)
+            taken += 1
+    for i in range(begin, taken):
+        slot = world.slots[i]
+        change(machines, requests, wide(slot.request), wide(slot.node), slot.devices, -1)
+    for i in range(begin, end):
+        n = wide(world.slots[i].node)
+        if entered[n] != 0:
+            leave(world, j, n, job.planned)
+            entered[n] = 0
+    return holds

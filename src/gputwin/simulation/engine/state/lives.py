@@ -1,0 +1,211 @@
+"""What jobs live through in a run with change: work done, rates, costs, and the log of segments.
+
+A segment is a stretch in which one job runs in one place at one rate. A run in which nothing is ever stopped has one
+segment per job, which its start and end tell, and none of this is kept.
+
+Work is counted in seconds at full speed: `end = since + overhead + (work - done) / rate`, plus the checkpoints saved on
+the way.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gputwin.simulation.engine.attribution.causes import CAUSES
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.state.records import SLOT, Floats, Ints, Records, SmallInts
+
+LIFE = np.dtype(
+    [
+        ("first_start", np.float64),
+        ("queued", np.float64),  # when it last began to wait
+        ("waited", np.float64),  # s in all waits that have ended
+        ("promoted_at", np.float64),  # when it will have waited so long that its service is forgotten
+        ("since", np.float64),  # its progress is known up to here
+        ("rate", np.float64),  # work a second, the product of the factors below
+        ("model", np.float64),
+        ("spread", np.float64),
+        ("neighbours", np.float64),
+        ("size", np.float64),
+        ("overhead", np.float64),  # s that pass before work goes on
+        ("safe", np.float64),  # work that a stop cannot undo
+        ("slow_model", np.float64),  # s lost so far to each of the factors
+        ("slow_spread", np.float64),
+        ("slow_neighbours", np.float64),
+        ("slow_size", np.float64),
+        ("lost", np.float64),  # work done again because a stop undid it
+        ("overheads", np.float64),  # s of overhead so far
+        ("saving", np.int32),  # 1: the overhead is a checkpoint being saved
+        ("stops", np.int32),  # how often it was stopped before its end
+        ("full_shape", np.int32),  # the shape it asks for; it may run as a smaller one
+        ("entered", np.int32),  # 1: it is in the list of running jobs by rank
+        ("listed", np.int32),  # 1: it is among those whose rate is to be settled at this instant
+    ],
+    align=True,
+)
+
+SEGMENT = np.dtype(
+    [
+        ("start", np.float64),
+        ("end", np.float64),
+        ("rate", np.float64),
+        ("job", np.int32),
+        ("why", np.int32),
+        ("by", np.int32),  # the job that took its place; -1: none
+        ("first_spot", np.int64),
+        ("spots", np.int64),
+    ],
+    align=True,
+)
+
+REASONS = ("finished", "preempted", "failed", "drained", "resized", "rate_changed")
+BY_FINISH, BY_PREEMPTION, BY_FAILURE, BY_DRAIN, BY_RESIZE, BY_RATE = range(6)
+"""Why a segment ended."""
+
+SEGMENTS, SPOTS, STARTED, INSTANCES, RUNNING_ROOT, SETTLED, SHRUNK, FOR, COUNTS = range(9)
+"""Positions in Lives.counts: segments and spots logged, jobs that started at this instant, instances that run, the root
+of the tree of running jobs by rank, the end of the index's log when rates were last settled, how many jobs run on fewer
+instances than they ask for, and for whom jobs are preempted just now."""
+INTERVAL, SAVE, RESTART, RESIZE, SAVE_WHEN_PREEMPTED, MOST_STOPS, EXPONENT, COSTS = range(8)
+"""Positions in Lives.costs: work between checkpoints, and what saving, restarting and resizing take, s; whether a
+preempted job saves what it has done; after how many stops a job gives up; and how its rate grows with its size: as
+(instances / instances asked for) to the power of EXPONENT."""
+
+
+class Lives(NamedTuple):
+    """Each job's life, the log of segments that have ended, and what interruptions cost."""
+
+    records: Records  # [j] LIFE
+    segments: Records
+    spots: Records  # SLOT: where the instances of each segment ran
+    counts: Ints
+    started: SmallInts  # jobs that started at this instant
+    victims: SmallInts  # scratch of preemption: how many, then running jobs taken back on trial
+    earlier: Floats  # [j, cause]: s of waits that have ended, but for the last
+    costs: Floats
+
+
+def make_lives(jobs: Records, instances: int, costs: Floats, *, kept: bool) -> Lives:
+    """Return lives that have not begun; where they are not kept, next to nothing."""
+    size = jobs.size if kept else 1
+    records = np.zeros(size, LIFE)
+    records["first_start"] = np.nan
+    if kept:
+        records["rate"] = 1.0
+        records["full_shape"] = jobs["shape"]
+        records["queued"] = jobs["submit"]
+    counts = np.zeros(COUNTS, np.int64)
+    counts[RUNNING_ROOT] = -1
+    room = 2 * size + 4096 if kept else 1
+    return Lives(
+        records,
+        np.zeros(room, SEGMENT),
+        np.zeros(2 * instances + 8192 if kept else 1, SLOT),
+        counts,
+        np.zeros(size + 1, np.int32),
+        np.zeros(2 * size + 64, np.int32),
+        np.zeros((size, CAUSES)),
+        costs,
+    )
+
+
+def grown(lives: Lives, running: int) -> Lives:
+    """Return the same with room for what one instant can bring (`has_log_room`)."""
+    counts, segments, spots = lives.counts, lives.segments, lives.spots
+    if counts[SEGMENTS] + 4 * running + 1024 >= segments.size:
+        segments = np.zeros(2 * segments.size + 4 * running + 1024, SEGMENT)
+        segments[: lives.segments.size] = lives.segments
+    if counts[SPOTS] + 4 * counts[INSTANCES] + 4096 >= spots.size:
+        spots = np.zeros(2 * spots.size + 4 * counts[INSTANCES] + 4096, SLOT)
+        spots[: lives.spots.size] = lives.spots
+    return lives._replace(segments=segments, spots=spots)
+
+
+@compiled
+def has_log_room(lives: Lives, running: int) -> bool:
+    """Return whether one instant, at which everything that runs may be stopped and started again, fits in the log."""
+    counts = lives.counts
+    enough = counts[SEGMENTS] + 4 * running + 1024 < lives.segments.size
+    return enough and counts[SPOTS] + 4 * counts[INSTANCES] + 4096 < lives.spots.size
+
+
+@inlined
+def _work(lives: Lives, jobs: Records, j: int, seconds: float) -> None:
+    """Let job j work for so long at its rate."""
+    life = lives.records[j]
+    jobs[j].done += seconds * life.rate
+    life.slow_model += seconds * (1.0 - life.model)
+    life.slow_spread += seconds * life.model * (1.0 - life.spread)
+    life.slow_neighbours += seconds * life.model * life.spread * (1.0 - life.neighbours)
+    life.slow_size += seconds * life.model * life.spread * life.neighbours * (1.0 - life.size)
+
+
+@inlined
+def _saved(safe: float, interval: float, done: float) -> float:
+    """Return the work at the last checkpoint, where saving takes no time; with no interval all work is safe at once."""
+    if interval == 0.0:
+        return done
+    # A checkpoint that is reached exactly is saved, whatever rounding says.
+    return safe + np.floor((done - safe) / interval + 1e-12) * interval if interval < np.inf else safe
+
+
+@compiled
+def progress(lives: Lives, jobs: Records, j: int, now: float) -> None:
+    """Bring the running job j up to `now`: overhead first, then work, with a checkpoint after each interval of it."""
+    life, job, costs = lives.records[j], jobs[j], lives.costs
+    left = now - life.since
+    job.attained += left
+    life.since = now
+    while left > 0.0:
+        if life.overhead > 0.0:
+            spent = min(life.overhead, left)
+            life.overhead -= spent
+            life.overheads += spent
+            left -= spent
+            if life.overhead > 0.0:
+                return
+        if life.saving != 0:
+            life.saving = 0
+            life.safe = job.done
+        if costs[SAVE] == 0.0:
+            _work(lives, jobs, j, left)
+            life.safe = _saved(life.safe, costs[INTERVAL], min(job.done, job.duration))
+            return
+        until = (life.safe + costs[INTERVAL] - job.done) / life.rate
+        if left < until or life.safe + costs[INTERVAL] >= job.duration:
+            _work(lives, jobs, j, left)
+            return
+        _work(lives, jobs, j, until)
+        job.done = life.safe + costs[INTERVAL]
+        left -= until
+        life.saving, life.overhead = 1, costs[SAVE]
+
+
+@compiled
+def seconds_left(lives: Lives, jobs: Records, j: int, work: float) -> float:
+    """Return how long the job that runs takes for `work` more, with its overhead and the checkpoints on the way, s."""
+    life, interval = lives.records[j], lives.costs[INTERVAL]
+    seconds = life.overhead + work / life.rate
+    if lives.costs[SAVE] > 0.0 and interval < np.inf:
+        to_first = interval if life.saving != 0 else life.safe + interval - jobs[j].done
+        if work > to_first:
+            seconds += np.ceil((work - to_first) / interval) * lives.costs[SAVE]
+    return seconds
+
+
+@compiled
+def log_segment(lives: Lives, jobs: Records, slots: Records, instances: int, j: int, now: float, why: int) -> None:
+    """Write down the segment of job j that ends now."""
+    counts, job = lives.counts, jobs[j]
+    segment = lives.segments[counts[SEGMENTS]]
+    segment.job, segment.start, segment.end, segment.why = j, job.start, now, why
+    segment.rate = lives.records[j].rate
+    segment.by = counts[FOR] if why == BY_PREEMPTION else -1
+    segment.first_spot, segment.spots = counts[SPOTS], instances
+    for i in range(instances):
+        spot, slot = lives.spots[counts[SPOTS] + i], slots[job.first_slot + i]
+        spot.node, spot.devices, spot.request = slot.node, slot.devices, slot.request
+    counts[SEGMENTS] += 1
+    counts[SPOTS] += instances
