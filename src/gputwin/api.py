@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gputwin.studies.validation.threeway import ThreeWay
     from gputwin.traces.dataset import Trace
     from gputwin.traces.describe import Description
-    from gputwin.traces.synthetic.generator import Generated
+    from gputwin.traces.synthetic.generator import Synthetic
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -154,7 +154,7 @@ def open_cluster(cluster: Cluster | PathText) -> Cluster:
 
 
 @_public
-def generate(name: str, *, jobs: int = 10_000, seed: int = 0) -> Generated:
+def generate(name: str, *, jobs: int = 10_000, seed: int = 0) -> Synthetic:
     """Return a synthetic trace and cluster like a published one; `.to_trace()` is the trace.
 
     >>> import gputwin

@@ -57,15 +57,15 @@ def totals(frame: pl.DataFrame) -> pl.DataFrame:
     if timed.is_empty() and not any(frame[c].is_not_null().any() for c in (*_TOKENS, "user", "model")):
         return pl.DataFrame()
     span = _span(timed)
-    per_minute = timed.group_by((pl.col("submit_time") / MINUTE).floor(), maintain_order=True).len()["len"].max()
+    per_minute = timed.group_by((pl.col("submit_time") / MINUTE).floor(), maintain_order=True).len()["len"].to_list()
     row: dict[str, Any] = {
         "requests": frame.height,
         "span_seconds": span if span else None,
         "rate_per_s": timed.height / span if span else None,
-        "peak_rate_per_s": int(per_minute) / MINUTE if span else None,  # type: ignore[call-overload]
+        "peak_rate_per_s": max(per_minute) / MINUTE if span else None,
     }
     for name in _TOKENS:
-        total = frame[name].sum() if frame[name].is_not_null().any() else None
+        total = int(frame[name].sum()) if frame[name].is_not_null().any() else None
         row[name] = total
         row[f"{name}_per_s"] = total / span if total is not None and span else None
     counts = {"clients": "user", "models": "model", "services": "application"}

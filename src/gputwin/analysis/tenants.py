@@ -56,7 +56,7 @@ def _lives(trace: Trace) -> pl.DataFrame:
     tasks = trace.collect(trace.scan("tasks").select(columns))
     window = observed(tasks)
     life: Any = known_times(tasks).with_columns(**{"from": held_from(window), "held": held_seconds(window)})
-    frame = life.to_native().collect()
+    frame: pl.DataFrame = life.to_native().collect()
     return frame.with_columns(WAIT, (GPU_MILLI_TOTAL / 1000).fill_null(0.0).alias("gpus"))
 
 

@@ -16,7 +16,7 @@ from gputwin.analysis.tenants import remarks_on, with_charges
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError, shorten
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
-from gputwin.simulation.engine.attribution import CAUSE_NAMES
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.result import SimulationResult
 
 NOT_BY_HOLDERS = ("quota_or_fairness", "node_startup", "outage")
