@@ -46,6 +46,7 @@ def test_a_clear_guess_is_taken_when_asked_for_and_units_come_from_names(tmp_pat
     [
         ("id,created_at,submitted_at\n1,0,5\n", "submit may be 'created_at' or 'submitted_at'"),
         ("id,submit,nodes,gpus\n1,0,2,8\n", "'gpus' may be the GPUs of the job (total_gpus) or of one instance (gpus)"),
+        ("id,submit,gpus\n1,0,8\n2,0,32\n", "'gpus' goes up to 32, more GPUs than most nodes have"),
         ("id,submit,mem\n1,0,16\n", "'mem' has numbers without a unit"),
     ],
 )

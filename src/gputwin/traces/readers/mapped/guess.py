@@ -7,6 +7,7 @@ proposal names a choice, but it is not to be used without somebody confirming it
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, replace
 
@@ -21,6 +22,7 @@ from gputwin.traces.readers.mapped.tables import sample_cells
 from gputwin.traces.sources import Source
 
 _READABLE_SHARE = 0.8
+_GPUS_OF_A_NODE = 8
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _UNIT_WORDS = {
     Kind.DURATION: {
@@ -141,20 +143,27 @@ def _choose(
     gpus = chosen.get("gpus") or chosen.get("total_gpus")
     if gpus and "instances" in chosen:
         doubts.append(f"'{shorten(gpus[0].column)}' may be the GPUs of the job (total_gpus) or of one instance (gpus)")
+    elif gpus and (most := max((n for c in cells[gpus[0].column] if (n := _bare(c))), default=0.0)) > _GPUS_OF_A_NODE:
+        doubts.append(
+            f"'{shorten(gpus[0].column)}' goes up to {most:g}, more GPUs than most nodes have, and no column tells how many "
+            "nodes (instances) a job has"
+        )
     for name in ("memory", "gpu_memory", "disk"):
         if name in chosen and not chosen[name][0].unit:
             column = chosen[name][0].column
-            if any(_is_bare(cell) for cell in cells[column]):
+            if any(_bare(cell) for cell in cells[column]):
                 chosen[name] = (replace(chosen[name][0], unit="GiB"), chosen[name][1])
                 doubts.append(f"'{shorten(column)}' has numbers without a unit (GiB is a guess)")
     return chosen, doubts
 
 
-def _is_bare(cell: str) -> bool:
+def _bare(cell: str) -> float:
+    """Return a cell that is a plain positive number; 0 for any other."""
     try:
-        return float(cell) > 0
+        number = float(cell)
     except ValueError:
-        return False
+        return 0.0
+    return number if 0 < number < math.inf else 0.0
 
 
 def proposal(source: Source, zone: str | None = None, table: str | None = None) -> Guess | None:
