@@ -14,7 +14,7 @@ from gputwin.core.rng import stream
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.attribution.causes import make_causes
 from gputwin.simulation.engine.fit.devices import fullest
-from gputwin.simulation.engine.fit.index import FIRST_FITS, NO_SLOT, make_index
+from gputwin.simulation.engine.fit.index import FIRST_FITS, make_index
 from gputwin.simulation.engine.fit.room import MANY
 from gputwin.simulation.engine.fit.totals import make_totals
 from gputwin.simulation.engine.kernel import Rules, run_world
@@ -309,10 +309,8 @@ def _make_world(
     popularity = np.zeros(requests.size, np.int64)
     per_shape = np.bincount(jobs["shape"], minlength=shapes.size)
     np.add.at(popularity, groups["request"], np.repeat(per_shape, shapes["groups"]))
-    index = make_index(machines, requests, workload.allowed, popularity, dear=placement.typical)
-    if placement.fresh:
-        requests["slot"] = NO_SLOT
-    elif placement.first:
+    index = make_index(machines, requests, workload.allowed, popularity, dear=placement.typical, fresh=placement.fresh)
+    if placement.first:
         requests["slot"] = FIRST_FITS
     begin, until = workload.span
     bins = int(min(max(np.ceil((until - begin) / width * (1 - 1e-12)), 1), MOST_BINS))

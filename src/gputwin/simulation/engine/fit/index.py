@@ -39,6 +39,8 @@ BRANCH = np.dtype(
     align=True,
 )
 
+RANKED = np.dtype([("value", np.float64), ("node", np.int64)], align=True)
+
 FULL, NO_LIMIT, NO_NETWORK, GPU_ONLY = (wide(k) for k in range(4))
 """What of a request counts: all of it; not the per-node limit; nor the network; its GPUs alone."""
 
@@ -53,7 +55,8 @@ class Index(NamedTuple):
     models: Ints  # [r]: the same as a bit set
     scores: Floats  # [slot, n]; -inf where it does not fit
     winners: SmallInts  # [slot, 2·leaves]: the best node of each branch, -1 where none fits
-    dear: Ints  # [1]: 1 where a score costs far more than a step in a tree
+    dear: Ints  # [2]: 1 where a score costs far more than a step in a tree; 1 where it is not to be kept
+    ranking: Records  # [n] RANKED, scratch: the best nodes for a gang
 
 
 LOG_END, FREED = 0, 1
@@ -62,17 +65,25 @@ NO_SLOT, FIRST_FITS = -1, -2
 
 
 def make_index(
-    machines: Machines, requests: Records, allowed: Flags, popularity: Ints, *, dear: bool, memory_bytes: int = 1 << 28
+    machines: Machines,
+    requests: Records,
+    allowed: Flags,
+    popularity: Ints,
+    *,
+    dear: bool,
+    fresh: bool,
+    memory_bytes: int = 1 << 28,
 ) -> Index:
     """Return the index of these machines; the most popular requests have slots, within `memory_bytes`.
 
-    `dear`: a score costs far more than a step in a tree.
+    `dear`: a score costs far more than a step in a tree. `fresh`: scores differ each time they are asked for.
     """
     nodes = machines.nodes.size
     leaves = 1 << max(nodes - 1, 1).bit_length()
     slots = int(min(requests.size, max(1, memory_bytes // (8 * nodes + 8 * leaves))))
     requests["slot"] = NO_SLOT
-    requests["slot"][np.argsort(-popularity, kind="stable")[:slots]] = np.arange(slots)
+    if not fresh:
+        requests["slot"][np.argsort(-popularity, kind="stable")[:slots]] = np.arange(slots)
     requests["seen"] = requests["best"] = requests["counted_at"] = -1
     index = Index(
         branches=np.zeros(2 * leaves, BRANCH),
@@ -82,7 +93,8 @@ def make_index(
         models=models_of(allowed),
         scores=np.full((slots, nodes), -np.inf),
         winners=np.full((slots, 2 * leaves), -1, np.int32),
-        dear=np.array([dear], np.int64),
+        dear=np.array([dear, fresh], np.int64),
+        ranking=np.zeros(nodes, RANKED),
     )
     _grow(index.branches, machines, leaves)
     return index

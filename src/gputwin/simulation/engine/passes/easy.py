@@ -18,10 +18,12 @@ from gputwin.simulation.engine.queue.shape_tree import ANYTHING
 from gputwin.simulation.engine.queue.startable import (
     CLOSED,
     SHORT_ONLY,
+    begin_walk,
     candidate,
-    first_beside,
     lacking,
     list_touched,
+    measure_free,
+    next_beside,
     wait_for,
 )
 from gputwin.simulation.engine.reservations.first_blocked import reserve
@@ -56,8 +58,9 @@ def easy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, 
     refresh(world)
     first_shape, window = wide(queue.jobs[head].shape), world.reserved_from[0] - now
     count = _shapes_to_ask(world, first_shape, anew)
+    begin_walk(world, nodes, window, True)
     while True:
-        j = first_beside(world, nodes, window, first_shape)
+        j = next_beside(world, window, first_shape)
         kept = 0
         for k in range(count):
             s = wide(queue.candidates[k])
@@ -75,6 +78,7 @@ def easy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, 
         if _place_beside(world, j, ends_before, score, devices):
             start_waiting(world, j, now)
             refresh(world)
+            measure_free(world, nodes, True)
         else:
             shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
             g = lacking(world, s)

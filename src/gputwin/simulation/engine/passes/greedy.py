@@ -12,10 +12,12 @@ from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.placing.place import place
 from gputwin.simulation.engine.queue.jobs import before, first, first_of_all
 from gputwin.simulation.engine.queue.startable import (
-    first_with_room,
+    begin_walk,
     has_all_room,
     lacking,
     list_touched,
+    measure_free,
+    next_with_room,
     wait_for,
 )
 from gputwin.simulation.engine.state.records import wide
@@ -31,8 +33,9 @@ def greedy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any
     nodes = list_touched(world, world.counters[0].held_back != 0)
     world.counters[0].held_back = 0
     fresh = _new_shapes(world)
+    begin_walk(world, nodes, 0.0, False)
     while True:
-        j = first_with_room(world, nodes)
+        j = next_with_room(world)
         for k in range(fresh):
             other = first(queue, wide(queue.candidates[k]))
             if j < 0 or before(queue.jobs, other, j):
@@ -42,6 +45,7 @@ def greedy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any
         s = wide(queue.jobs[j].shape)
         if place(world, j, score, devices):
             start_waiting(world, j, now)
+            measure_free(world, nodes, False)
         else:
             queue.shapes[s].tried = world.counters[0].passes
             wait_for(world, s, lacking(world, s))

@@ -6,7 +6,7 @@ from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, has_room, next_fit, room_on, touch
-from gputwin.simulation.engine.placing.scores import best_node
+from gputwin.simulation.engine.placing.scores import best_node, rank_again, rank_nodes, ranks
 from gputwin.simulation.engine.placing.search import place_by_search
 from gputwin.simulation.engine.state.records import give_back, take, wide
 from gputwin.simulation.engine.world import BY_SCORE, TOPOLOGY, World
@@ -88,6 +88,10 @@ def place_in_order(world: World, j: int, score: Any, devices: Any) -> bool:
                 left = size + 1
             elif world.settings[0].gang == TOPOLOGY:
                 level, region = _closest_region(world, r, size)
+        if 1 < left <= size and world.settings[0].gang == BY_SCORE and ranks(world.index, world.requests, r):
+            put = _put_by_rank(world, i, r, size, score, devices)
+            i += put
+            left = 0 if put == size else size + 1
         while 0 < left <= size:
             if size == 1 or world.settings[0].gang == BY_SCORE:
                 n = best_node(world.index, world.machines, world.requests, r, world.knobs, score)
@@ -110,6 +114,17 @@ def place_in_order(world: World, j: int, score: Any, devices: Any) -> bool:
             world.index.log_end[FREED] = freed
             return False
     return True
+
+
+@compiled
+def _put_by_rank(world: World, i: int, r: int, size: int, score: Any, devices: Any) -> int:
+    """Put `size` instances of r, from slot i on, each on the best node as it is then; return how many found one."""
+    count = rank_nodes(world.index, world.machines, world.requests, r, size, world.knobs, score)
+    for put in range(size):
+        if count == 0 or not _put(world, i + put, r, wide(world.index.ranking[0].node), devices):
+            return wide(put)
+        count = rank_again(world.index, world.machines, world.requests, r, count, world.knobs, score)
+    return size
 
 
 @compiled

@@ -3,6 +3,9 @@
 Two ways, whichever costs less now: ask every node that fits, or keep the scores of all nodes in a tournament tree and
 ask only nodes that changed since. Scores are kept of a request that comes so often that few nodes change in between, and
 always where a score is dear.
+
+A gang of k instances takes at most the k best nodes, since placing an instance changes the score of its node alone. So
+all nodes are asked once, and the best are kept in a heap.
 """
 
 from __future__ import annotations
@@ -124,6 +127,87 @@ def _ask_all(index: Index, machines: Machines, requests: Records, r: int, knobs:
     return best
 
 
+@inlined
+def ranks(index: Index, requests: Records, r: int) -> bool:
+    """Return whether the nodes for a gang are found by asking all nodes once."""
+    request = requests[r]
+    if request.slot == FIRST_FITS or index.dear[0] != 0 or index.dear[1] != 0:
+        return False
+    return not (request.seen >= 0 and _follows(index, index.log_end[LOG_END] - request.seen, request.fitting))
+
+
+@compiled
+def rank_nodes(index: Index, machines: Machines, requests: Records, r: int, most: int, knobs: Knobs, score: Any) -> int:
+    """Keep the best nodes that fit, at most `most`, in index.ranking with the best on top; return their number."""
+    ranking, count, n = index.ranking, 0, wide(-1)
+    requests[r].used, requests[r].seen = index.log_end[LOG_END], -1
+    while True:
+        n = next_fit(index, machines, requests, r, n + 1, FULL) if n + 1 < machines.nodes.size else wide(-1)
+        if n < 0:
+            break
+        value = _score(machines, requests, r, n, knobs, score)
+        if count < most:
+            # While it grows, the worst is on top: a later node counts as worse among equals.
+            ranking[count].value, ranking[count].node = value, n
+            count += 1
+            _rise(ranking, count - 1)
+        elif value > ranking[0].value:
+            ranking[0].value, ranking[0].node = value, n
+            _sink(ranking, wide(0), count, True)
+    for k in range(count // 2 - 1, -1, -1):
+        _sink(ranking, wide(k), count, False)
+    return count
+
+
+@compiled
+def rank_again(
+    index: Index, machines: Machines, requests: Records, r: int, count: int, knobs: Knobs, score: Any
+) -> int:
+    """Score the first node of the ranking anew, which has got an instance, or drop it; return how many are left."""
+    ranking = index.ranking
+    n = wide(ranking[0].node)
+    if room_on(machines, requests, index.allowed, r, n, FULL) > 0:
+        ranking[0].value = _score(machines, requests, r, n, knobs, score)
+    else:
+        count -= 1
+        ranking[0].value, ranking[0].node = ranking[count].value, ranking[count].node
+    _sink(ranking, wide(0), count, False)
+    return count
+
+
+@inlined
+def _better(a: Any, b: Any) -> bool:
+    return a.value > b.value or (a.value == b.value and a.node < b.node)
+
+
+@inlined
+def _swap(ranking: Records, a: int, b: int) -> None:
+    value, node = ranking[a].value, ranking[a].node
+    ranking[a].value, ranking[a].node = ranking[b].value, ranking[b].node
+    ranking[b].value, ranking[b].node = value, node
+
+
+@inlined
+def _rise(ranking: Records, k: int) -> None:
+    """Bring entry k up to where it belongs in a heap with the worst on top."""
+    while k > 0 and _better(ranking[(k - 1) >> 1], ranking[k]):
+        _swap(ranking, k, (k - 1) >> 1)
+        k = (k - 1) >> 1
+
+
+@compiled
+def _sink(ranking: Records, k: int, count: int, worst: bool) -> None:
+    """Bring entry k down to where it belongs in a heap with the best on top, or the worst."""
+    while 2 * k + 1 < count:
+        c = 2 * k + 1
+        if c + 1 < count and _better(ranking[c + 1], ranking[c]) != worst:
+            c += 1
+        if _better(ranking[c], ranking[k]) == worst:
+            return
+        _swap(ranking, k, c)
+        k = c
+
+
 @compiled
 def _build(index: Index, slot: int) -> None:
     """Play all matches."""
@@ -145,7 +229,7 @@ def _follow(index: Index, machines: Machines, requests: Records, r: int, knobs: 
         if room_on(machines, requests, index.allowed, r, n, FULL) > 0:
             now = _score(machines, requests, r, n, knobs, score)
         if now != was:
-            request.fitting += (now > -np.inf) - (was > -np.inf)
+            request.fitting += wide(now > -np.inf) - wide(was > -np.inf)
             index.scores[slot, n] = now
             index.winners[slot, leaves + n] = n if now > -np.inf else -1
             _climb(index, slot, (leaves + n) >> 1, n)

@@ -1,7 +1,8 @@
 """Who may start now: the first job in order that a changed node makes room for.
 
 At the end of a pass nobody waits who could have started. So at the next one only nodes changed since can help, and only
-shapes that have room there for the group they wait for (`shape_tree.py`). These are found by branch and bound.
+shapes that have room there for the group they wait for (`shape_tree.py`). These are found by walking the tree over the
+shapes in the order of their jobs, best first.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
 from gputwin.simulation.engine.fit.room import gpu_room
 from gputwin.simulation.engine.fit.totals import KINDS_OPEN, PASSED
-from gputwin.simulation.engine.queue.jobs import before, first, first_short
-from gputwin.simulation.engine.queue.shape_tree import ANYTHING, precedes, watch
+from gputwin.simulation.engine.queue.jobs import first, first_short
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
 from gputwin.simulation.engine.reservations.mask import FIELDS, SHARES, lacks_beside
-from gputwin.simulation.engine.state.records import WHOLE, Records, SmallInts, wide
+from gputwin.simulation.engine.state.records import WHOLE, Ints, Records, wide
 from gputwin.simulation.engine.world import SHOWN, World
 
 _FEW = 32
@@ -124,31 +125,130 @@ def has_all_room(world: World, s: int) -> bool:
 
 
 @compiled
-def first_with_room(world: World, count: int) -> int:
-    """Return the job that goes first of those that have room now, thanks to one of the `count` touched nodes."""
-    tree, shapes, jobs = world.queue.tree, world.queue.shapes, world.queue.jobs
-    branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
-    _most_free(world, count, False)
-    most = tree.most[0]
-    best, top = wide(-1), 1
-    stack[0] = 1
-    while top > 0:
-        top -= 1
-        k = wide(stack[top])
-        branch = branches[k]
-        if branch.job < 0 or not _within(branch, most):
-            continue
-        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
-            continue
-        if best >= 0 and not before(jobs, wide(branch.job), best):
-            continue
+def begin_walk(world: World, count: int, window: float, beside: bool) -> None:
+    """Prepare a walk over the shapes that one of the `count` touched nodes may help, in the order of their jobs.
+
+    While a pass lasts, room only becomes less. So a branch that is passed over stays so, and the walk goes on where it
+    stood after each start. `beside`: a job may overtake that ends within `window`, or that leaves the reservation what it
+    will need; else whoever has room.
+    """
+    tree = world.queue.tree
+    measure_free(world, count, beside)
+    tree.walking[0] = 0
+    _push(world, wide(1), window, beside)
+
+
+@compiled
+def next_with_room(world: World) -> int:
+    """Return the job that goes first of those the walk has not passed and that have room now; -1 for none."""
+    tree, shapes = world.queue.tree, world.queue.shapes
+    leaves = tree.branches.size // 2
+    while tree.walking[0] > 0:
+        k = wide(tree.walk[0].branch)
         if k < leaves:
-            top = _push_children(branches, stack, top, k)
+            _expand(world, k, 0.0, False)
             continue
         s = wide(tree.shape_at[k - leaves])
-        if shapes[s].tried != world.counters[0].passes and has_all_room(world, s):
-            best = first(world.queue, s)
-    return best
+        open_now = shapes[s].waiting > 0 and shapes[s].tried != world.counters[0].passes and has_all_room(world, s)
+        j = first(world.queue, s) if open_now else wide(-1)
+        if _is_on_top(world, j):
+            return j
+    return wide(-1)
+
+
+@compiled
+def next_beside(world: World, window: float, head: int) -> int:
+    """Return the same of those that may overtake. `head`: the shape that has the reservation, and is not asked."""
+    tree, shapes = world.queue.tree, world.queue.shapes
+    leaves = tree.branches.size // 2
+    while tree.walking[0] > 0:
+        k = wide(tree.walk[0].branch)
+        if k < leaves:
+            _expand(world, k, window, True)
+            continue
+        s = wide(tree.shape_at[k - leaves])
+        j = candidate(world, s, window) if s != head and shapes[s].waiting > 0 else wide(-1)
+        if _is_on_top(world, j):
+            return j
+    return wide(-1)
+
+
+@inlined
+def _is_on_top(world: World, j: int) -> bool:
+    """Let the first step of the walk be job j of the same shape, in its order, or drop it; return whether j is first."""
+    tree, jobs = world.queue.tree, world.queue.jobs
+    if j < 0:
+        _drop(tree.walk, tree.walking)
+        return False
+    if tree.walk[0].job == j:
+        return True
+    tree.walk[0].key, tree.walk[0].job = jobs[j].key, j
+    _sink(tree.walk, tree.walking[0])
+    return wide(tree.walk[0].job) == j
+
+
+@compiled
+def _expand(world: World, k: int, window: float, beside: bool) -> None:
+    """Replace branch k, the first step of the walk, by the two below it."""
+    tree = world.queue.tree
+    _drop(tree.walk, tree.walking)
+    _push(world, 2 * k, window, beside)
+    _push(world, 2 * k + 1, window, beside)
+
+
+@inlined
+def _push(world: World, k: int, window: float, beside: bool) -> None:
+    """Add branch k to the walk, unless none of the touched nodes can help anybody below it."""
+    tree = world.queue.tree
+    branch = tree.branches[k]
+    if branch.job < 0 or not _within(branch, tree.most[0]):
+        return
+    if beside and branch.least > window and not _within(branch, tree.most[1]):
+        return
+    if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
+        return
+    walk, i = tree.walk, tree.walking[0]
+    tree.walking[0] = i + 1
+    key, job = branch.key, branch.job
+    while i > 0:
+        above = walk[(i - 1) >> 1]
+        if above.key < key or (above.key == key and above.job < job):
+            break
+        step = walk[i]
+        step.key, step.job, step.branch = above.key, above.job, above.branch
+        i = (i - 1) >> 1
+    step = walk[i]
+    step.key, step.job, step.branch = key, job, k
+
+
+@compiled
+def _drop(walk: Records, walking: Ints) -> None:
+    """Take out the first step."""
+    walking[0] -= 1
+    last = walk[walking[0]]
+    walk[0].key, walk[0].job, walk[0].branch = last.key, last.job, last.branch
+    _sink(walk, walking[0])
+
+
+@compiled
+def _sink(walk: Records, size: int) -> None:
+    """Bring the first step to where it belongs."""
+    i, key, job, branch = 0, walk[0].key, walk[0].job, walk[0].branch
+    while 2 * i + 1 < size:
+        c = 2 * i + 1
+        if c + 1 < size and _earlier(walk, c + 1, c):
+            c += 1
+        below = walk[c]
+        if key < below.key or (key == below.key and job < below.job):
+            break
+        walk[i].key, walk[i].job, walk[i].branch = below.key, below.job, below.branch
+        i = c
+    walk[i].key, walk[i].job, walk[i].branch = key, job, branch
+
+
+@inlined
+def _earlier(walk: Records, a: int, b: int) -> bool:
+    return walk[a].key < walk[b].key or (walk[a].key == walk[b].key and walk[a].job < walk[b].job)
 
 
 @inlined
@@ -159,7 +259,7 @@ def _within(branch: Any, most: Any) -> bool:
 
 
 @compiled
-def _most_free(world: World, count: int, beside: bool) -> None:
+def measure_free(world: World, count: int, beside: bool) -> None:
     """Work out the most of each resource free on one of the touched nodes; `beside`: also of what a reservation leaves."""
     tree, index = world.queue.tree, world.index
     for which in range(2):
@@ -182,51 +282,6 @@ def _most_free(world: World, count: int, beside: bool) -> None:
             left.cpu, left.memory = max(left.cpu, cpu), max(left.memory, memory)
             left.share, left.whole = max(left.share, share), max(left.whole, whole)
             left.models |= node.models
-
-
-@inlined
-def _push_children(branches: Records, stack: SmallInts, top: int, k: int) -> int:
-    """Put the branches below k on the stack, the one that goes first on top."""
-    a = 2 * k + 1 if precedes(branches[2 * k + 1], branches[2 * k]) else 2 * k
-    stack[top], stack[top + 1] = a ^ 1, a
-    return top + 2
-
-
-@compiled
-def first_beside(world: World, count: int, window: float, head: int) -> int:
-    """Return the job that goes first of those that may overtake now, thanks to one of the `count` touched nodes.
-
-    A job may overtake that ends within `window`, or that leaves the reservation what it will need. `head`: the shape
-    that has the reservation, and is not asked.
-    """
-    tree, jobs = world.queue.tree, world.queue.jobs
-    branches, stack, leaves = tree.branches, tree.stack, tree.branches.size // 2
-    _most_free(world, count, True)
-    most, left = tree.most[0], tree.most[1]
-    best, top = wide(-1), 1
-    stack[0] = 1
-    while top > 0:
-        top -= 1
-        k = wide(stack[top])
-        branch = branches[k]
-        if branch.job < 0 or not _within(branch, most):
-            continue
-        if branch.least > window and not _within(branch, left):
-            continue
-        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
-            continue
-        if best >= 0 and not before(jobs, wide(branch.job), best):
-            continue
-        if k < leaves:
-            top = _push_children(branches, stack, top, k)
-            continue
-        s = wide(tree.shape_at[k - leaves])
-        if s == head:
-            continue
-        j = candidate(world, s, window)
-        if j >= 0 and (best < 0 or before(jobs, j, best)):
-            best = j
-    return best
 
 
 @compiled
