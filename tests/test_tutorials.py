@@ -17,7 +17,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 PAGE = (REPOSITORY / "docs" / "tutorials.md").read_text(encoding="utf-8")
 SECTIONS = re.split(r"^## ", PAGE, flags=re.MULTILINE)
 MOST_COMMANDS = 3
-FEWER_MODELS = {"profile": ("group-median", "online"), "forecast": ("holt-winters",)}
+FEWER_MODELS = {"profile": ("group-median", "online"), "forecast": ("ses",)}
 """All models of durations and demand would take half a minute."""
 
 
