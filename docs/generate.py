@@ -89,7 +89,7 @@ def policies_page() -> str:
 
 def api_page() -> str:
     """Return the page of public Python names."""
-    lines = ["# Python", "", f"Generated from `src/gputwin/api.py` {_BY_HAND}", ""]
+    lines = ["# Python", "", f"Generated from `src/gputwin/api/` {_BY_HAND}", ""]
     lines += [
         "`import gputwin` gives these names; they load on first use. Every function takes a path as text or `Path`,",
         "a spec such as `synthetic:pai2020?jobs=1000` or `homogeneous:10x8`, or an object opened before. Results show",

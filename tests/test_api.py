@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 
 import gputwin
-from gputwin import api
-from gputwin.api import in_python
+from gputwin.api import predicting, reading, running
+from gputwin.api.inputs import in_python
 
 SPEC = "synthetic:pai2020?jobs=150"
 FUNCTIONS = [name for name in gputwin.__all__ if name[0].islower()]
-FINDER = {test.name.rpartition(".")[2]: test for test in doctest.DocTestFinder().find(api) if test.examples}
+EXAMPLES = {
+    test.name.rpartition(".")[2]: test
+    for module in (reading, running, predicting)
+    for test in doctest.DocTestFinder().find(module)
+    if test.examples
+}
 MOST_LINES = 24
 
 
@@ -29,7 +34,7 @@ def test_about_twenty_names_and_a_mark_that_they_are_typed() -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_every_function_has_an_example_that_works(name: str) -> None:
-    outcome = doctest.DocTestRunner().run(FINDER[name])
+    outcome = doctest.DocTestRunner().run(EXAMPLES[name])
     assert outcome.attempted > 0
     assert outcome.failed == 0
 

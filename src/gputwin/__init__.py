@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+_API = "gputwin.api."
 _PUBLIC = {
     "Cluster": "gputwin.simulation.cluster",
     "GputwinError": "gputwin.core.errors",
@@ -19,12 +20,10 @@ _PUBLIC = {
     "Trace": "gputwin.traces.dataset",
     "UserError": "gputwin.core.errors",
     **dict.fromkeys(
-        (
-            *("analyze", "check", "compare", "describe", "explain", "forecast", "generate", "ingest", "open_cluster"),
-            *("open_trace", "plan", "predict", "profile", "queueing", "report", "simulate", "tenants"),
-        ),
-        "gputwin.api",
+        ("analyze", "check", "describe", "generate", "ingest", "open_cluster", "open_trace"), _API + "reading"
     ),
+    **dict.fromkeys(("compare", "explain", "report", "simulate", "tenants"), _API + "running"),
+    **dict.fromkeys(("forecast", "plan", "predict", "profile", "queueing"), _API + "predicting"),
 }
 __all__ = [
     "Cluster",
@@ -55,25 +54,9 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from gputwin.api import (
-        analyze,
-        check,
-        compare,
-        describe,
-        explain,
-        forecast,
-        generate,
-        ingest,
-        open_cluster,
-        open_trace,
-        plan,
-        predict,
-        profile,
-        queueing,
-        report,
-        simulate,
-        tenants,
-    )
+    from gputwin.api.predicting import forecast, plan, predict, profile, queueing
+    from gputwin.api.reading import analyze, check, describe, generate, ingest, open_cluster, open_trace
+    from gputwin.api.running import compare, explain, report, simulate, tenants
     from gputwin.core.errors import GputwinError, InputError, UserError
     from gputwin.simulation.cluster import Cluster, NodeGroup
     from gputwin.simulation.result import SimulationResult

@@ -71,10 +71,11 @@ def read_text_columns(source: Source, columns: Sequence[str], ledger: Ledger) ->
             remedy=f"the file has {shorten(', '.join(names), 300)}",
         )
     if is_parquet(source):
-        return _from_parquet(source, columns, names, ledger)
+        return _from_parquet(source, columns, ledger)
     if is_json_lines(source):
-        return read_json_lines(source, dict.fromkeys(columns, pl.String()), frozenset(), ledger, any_scalar=True)
-    kind = CsvKind("table", dict.fromkeys(columns, pl.String))
+        return read_json_lines(source, dict.fromkeys(columns, pl.String()), frozenset(names), ledger, any_scalar=True)
+    # Columns that the mapping leaves out are left out on purpose.
+    kind = CsvKind("table", dict.fromkeys(columns, pl.String), ignored=frozenset(names))
     if (separator := separator_of(source)) == ",":
         return read_csv(source, kind, ledger)
     with tempfile.TemporaryDirectory(prefix="gputwin-") as scratch:
@@ -108,13 +109,11 @@ def sample_cells(source: Source) -> dict[str, list[str]]:
     return cells
 
 
-def _from_parquet(source: Source, columns: Sequence[str], names: Sequence[str], ledger: Ledger) -> pl.DataFrame:
+def _from_parquet(source: Source, columns: Sequence[str], ledger: Ledger) -> pl.DataFrame:
     frame = read_foreign_parquet(source, columns)
     if frame.is_empty():
         raise InputError("the file has no rows", file=source.label, remedy="give a file with rows")
     ledger.read(source.label, frame.height)
-    surplus = [name for name in names if name not in columns]
-    ledger.find("F02", source.label, len(surplus), detail=shorten(", ".join(surplus), 200))
     return frame.with_row_index("_row", offset=1)
 
 
