@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputwin.simulation.engine.attribution.waiting import end_pass
+from gputwin.simulation.engine.attribution.waiting import count_changes, end_pass
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.index import FIRST_FITS
 from gputwin.simulation.engine.fit.totals import ARRIVALS, NEW_SHAPES, OPEN_SHAPES
@@ -18,11 +18,10 @@ from gputwin.simulation.engine.queue.shape_tree import ANYTHING
 from gputwin.simulation.engine.queue.startable import (
     CLOSED,
     SHORT_ONLY,
-    begin_walk,
     candidate,
+    gather,
     lacking,
     list_touched,
-    measure_free,
     next_beside,
     wait_for,
 )
@@ -58,9 +57,10 @@ def easy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, 
     refresh(world)
     first_shape, window = wide(queue.jobs[head].shape), world.reserved_from[0] - now
     count = _shapes_to_ask(world, first_shape, anew)
-    begin_walk(world, nodes, window, True)
+    count_changes(world)
+    gather(world, nodes, window, True, first_shape)
     while True:
-        j = next_beside(world, window, first_shape)
+        j = next_beside(world, window)
         kept = 0
         for k in range(count):
             s = wide(queue.candidates[k])
@@ -78,8 +78,9 @@ def easy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any, 
         if _place_beside(world, j, ends_before, score, devices):
             start_waiting(world, j, now)
             refresh(world)
-            measure_free(world, nodes, True)
+            count_changes(world)
         else:
+            count_changes(world)
             shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
             g = lacking(world, s)
             wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))

@@ -12,11 +12,10 @@ from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.placing.place import place
 from gputwin.simulation.engine.queue.jobs import before, first, first_of_all
 from gputwin.simulation.engine.queue.startable import (
-    begin_walk,
+    gather,
     has_all_room,
     lacking,
     list_touched,
-    measure_free,
     next_with_room,
     wait_for,
 )
@@ -33,7 +32,7 @@ def greedy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any
     nodes = list_touched(world, world.counters[0].held_back != 0)
     world.counters[0].held_back = 0
     fresh = _new_shapes(world)
-    begin_walk(world, nodes, 0.0, False)
+    gather(world, nodes, 0.0, False, wide(NOBODY))
     while True:
         j = next_with_room(world)
         for k in range(fresh):
@@ -45,7 +44,6 @@ def greedy_pass(world: World, now: float, order: Any, promotion: Any, claim: Any
         s = wide(queue.jobs[j].shape)
         if place(world, j, score, devices):
             start_waiting(world, j, now)
-            measure_free(world, nodes, False)
         else:
             queue.shapes[s].tried = world.counters[0].passes
             wait_for(world, s, lacking(world, s))

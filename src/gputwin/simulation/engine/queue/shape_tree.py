@@ -36,7 +36,7 @@ BRANCH = np.dtype(
     align=True,
 )
 """One line of the cache at most."""
-STEP = np.dtype([("key", np.float64), ("job", np.int32), ("branch", np.int32)], align=True)
+STEP = np.dtype([("key", np.float64), ("job", np.int32), ("shape", np.int32)], align=True)
 
 
 class ShapeTree(NamedTuple):
@@ -46,8 +46,9 @@ class ShapeTree(NamedTuple):
     leaf_of: SmallInts  # [s]
     shape_at: SmallInts  # [leaf]
     asks: Records  # [g] BRANCH: what an instance of the group asks for
-    walk: Records  # scratch of a pass, STEP: a heap of branches in the order of their first jobs
-    walking: Ints  # [1] steps in it
+    stack: SmallInts  # scratch of a search
+    steps: Records  # scratch of a pass, STEP: who may start, a heap in the order of their jobs
+    gathered: Ints  # [1] steps in it
     touched: SmallInts  # scratch of a pass: nodes changed since the last one
     most: Records  # scratch of a search, [2] BRANCH: the most free on one of them, now and beside a reservation
     rooms: Ints  # scratch of a pass, [kind]: at most so many instances have GPUs, over all nodes
@@ -78,8 +79,9 @@ def make_shape_tree(
         leaf_of=np.argsort(order).astype(np.int32),
         shape_at=order.astype(np.int32),
         asks=asks,
-        walk=np.zeros(2 * leaves, STEP),
-        walking=np.zeros(1, np.int64),
+        stack=np.zeros(128, np.int32),
+        steps=np.zeros(shapes.size, STEP),
+        gathered=np.zeros(1, np.int64),
         touched=np.zeros(nodes, np.int32),
         most=np.zeros(2, BRANCH),
         rooms=np.zeros(int(kind_of.max()) + 1, np.int64),
@@ -95,7 +97,7 @@ def make_shape_tree(
 def no_shape_tree() -> ShapeTree:
     """Return what stands for the tree where no pass asks it."""
     none, few, ints = np.zeros(0, BRANCH), np.zeros(0, np.int32), np.zeros(1, np.int64)
-    return ShapeTree(none, few, few, none, np.zeros(0, STEP), ints, few, none, ints, ints)
+    return ShapeTree(none, few, few, none, few, np.zeros(0, STEP), ints, few, none, ints, ints)
 
 
 @compiled

@@ -1,8 +1,7 @@
 """Who may start now: the first job in order that a changed node makes room for.
 
 At the end of a pass nobody waits who could have started. So at the next one only nodes changed since can help, and only
-shapes that have room there for the group they wait for (`shape_tree.py`). These are found by walking the tree over the
-shapes in the order of their jobs, best first.
+shapes that have room there for the group they wait for (`shape_tree.py`). These are gathered once and then asked in order.
 """
 
 from __future__ import annotations
@@ -12,9 +11,9 @@ from typing import Any
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
 from gputwin.simulation.engine.fit.room import gpu_room
-from gputwin.simulation.engine.fit.totals import KINDS_OPEN, PASSED
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KINDS_OPEN, KNOWN, PASSED
 from gputwin.simulation.engine.queue.jobs import first, first_short
-from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING, ShapeTree, watch
 from gputwin.simulation.engine.reservations.mask import FIELDS, SHARES, lacks_beside
 from gputwin.simulation.engine.state.records import WHOLE, Ints, Records, wide
 from gputwin.simulation.engine.world import SHOWN, World
@@ -90,6 +89,8 @@ def _lacks(world: World, g: int) -> bool:
     changed since, and no more than what such nodes have now.
     """
     index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
+    if world.totals.entries[r].holders > 0 and world.totals.state[CAUGHT_UP] == index.log_end[LOG_END]:
+        return world.totals.entries[r].total < size
     request, end, mask = world.requests[r], index.log_end[LOG_END], index.log.size - 1
     if request.counted_at >= 0 and index.log_end[FREED] > request.counted_at:
         if end - request.counted_at > min(_FEW, index.log.size):
@@ -125,130 +126,142 @@ def has_all_room(world: World, s: int) -> bool:
 
 
 @compiled
-def begin_walk(world: World, count: int, window: float, beside: bool) -> None:
-    """Prepare a walk over the shapes that one of the `count` touched nodes may help, in the order of their jobs.
+def gather(world: World, count: int, window: float, beside: bool, head: int) -> None:
+    """Collect the shapes that may start thanks to one of the `count` touched nodes, in the order of their jobs.
 
-    While a pass lasts, room only becomes less. So a branch that is passed over stays so, and the walk goes on where it
-    stood after each start. `beside`: a job may overtake that ends within `window`, or that leaves the reservation what it
-    will need; else whoever has room.
+    While a pass lasts, room only becomes less, so that nobody else can join them. `beside`: a job may overtake that ends
+    within `window`, or that leaves the reservation what it will need; else whoever has room. `head`: the shape that has
+    the reservation, and is not asked.
     """
-    tree = world.queue.tree
-    measure_free(world, count, beside)
-    tree.walking[0] = 0
-    _push(world, wide(1), window, beside)
+    tree, branches, stack, jobs = world.queue.tree, world.queue.tree.branches, world.queue.tree.stack, world.queue.jobs
+    leaves = branches.size // 2
+    _measure_free(world, count, beside)
+    most, left = tree.most[0], tree.most[1]
+    tree.gathered[0] = 0
+    stack[0], top = 1, 1
+    while top > 0:
+        top -= 1
+        k = wide(stack[top])
+        branch = branches[k]
+        if branch.job < 0 or not _within(branch, most):
+            continue
+        if beside and branch.least > window and not _within(branch, left):
+            continue
+        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
+            continue
+        if k < leaves:
+            stack[top], stack[top + 1] = 2 * k, 2 * k + 1
+            top += 2
+            continue
+        s = wide(tree.shape_at[k - leaves])
+        if s != head:
+            j = candidate(world, s, window) if beside else _first_with_room(world, s)
+            if j >= 0:
+                _add(tree, jobs[j].key, j, s)
 
 
 @compiled
 def next_with_room(world: World) -> int:
-    """Return the job that goes first of those the walk has not passed and that have room now; -1 for none."""
-    tree, shapes = world.queue.tree, world.queue.shapes
-    leaves = tree.branches.size // 2
-    while tree.walking[0] > 0:
-        k = wide(tree.walk[0].branch)
-        if k < leaves:
-            _expand(world, k, 0.0, False)
-            continue
-        s = wide(tree.shape_at[k - leaves])
-        open_now = shapes[s].waiting > 0 and shapes[s].tried != world.counters[0].passes and has_all_room(world, s)
-        j = first(world.queue, s) if open_now else wide(-1)
+    """Return the job that goes first of those gathered that have room now; -1 for none."""
+    tree = world.queue.tree
+    while tree.gathered[0] > 0:
+        j = _first_with_room(world, wide(tree.steps[0].shape))
         if _is_on_top(world, j):
             return j
     return wide(-1)
 
 
 @compiled
-def next_beside(world: World, window: float, head: int) -> int:
-    """Return the same of those that may overtake. `head`: the shape that has the reservation, and is not asked."""
+def next_beside(world: World, window: float) -> int:
+    """Return the job that goes first of those gathered that may overtake; -1 for none."""
     tree, shapes = world.queue.tree, world.queue.shapes
-    leaves = tree.branches.size // 2
-    while tree.walking[0] > 0:
-        k = wide(tree.walk[0].branch)
-        if k < leaves:
-            _expand(world, k, window, True)
-            continue
-        s = wide(tree.shape_at[k - leaves])
-        j = candidate(world, s, window) if s != head and shapes[s].waiting > 0 else wide(-1)
+    while tree.gathered[0] > 0:
+        s = wide(tree.steps[0].shape)
+        j = candidate(world, s, window) if shapes[s].waiting > 0 and still_has_room(world, s) else wide(-1)
         if _is_on_top(world, j):
             return j
     return wide(-1)
+
+
+@inlined
+def _first_with_room(world: World, s: int) -> int:
+    """Return the first job of shape s, unless it has no room or was tried in vain in this pass; then -1."""
+    shape = world.queue.shapes[s]
+    if shape.waiting > 0 and shape.tried != world.counters[0].passes and has_all_room(world, s):
+        return first(world.queue, s)
+    return wide(-1)
+
+
+@inlined
+def still_has_room(world: World, s: int) -> bool:
+    """Return whether each group of shape s has room after what has started in this pass; else it is closed for the pass."""
+    shape = world.queue.shapes[s]
+    if shape.joined == KNOWN and shape.reach != CLOSED:
+        g = lacking(world, s)
+        if g != ANYTHING:
+            shape.reach = CLOSED
+            wait_for(world, s, g)
+    return shape.reach != CLOSED
 
 
 @inlined
 def _is_on_top(world: World, j: int) -> bool:
-    """Let the first step of the walk be job j of the same shape, in its order, or drop it; return whether j is first."""
+    """Let the first step be job j of the same shape, in its order, or drop it; return whether j is first."""
     tree, jobs = world.queue.tree, world.queue.jobs
     if j < 0:
-        _drop(tree.walk, tree.walking)
+        _drop(tree.steps, tree.gathered)
         return False
-    if tree.walk[0].job == j:
+    if tree.steps[0].job == j:
         return True
-    tree.walk[0].key, tree.walk[0].job = jobs[j].key, j
-    _sink(tree.walk, tree.walking[0])
-    return wide(tree.walk[0].job) == j
-
-
-@compiled
-def _expand(world: World, k: int, window: float, beside: bool) -> None:
-    """Replace branch k, the first step of the walk, by the two below it."""
-    tree = world.queue.tree
-    _drop(tree.walk, tree.walking)
-    _push(world, 2 * k, window, beside)
-    _push(world, 2 * k + 1, window, beside)
+    tree.steps[0].key, tree.steps[0].job = jobs[j].key, j
+    _sink(tree.steps, tree.gathered[0])
+    return wide(tree.steps[0].job) == j
 
 
 @inlined
-def _push(world: World, k: int, window: float, beside: bool) -> None:
-    """Add branch k to the walk, unless none of the touched nodes can help anybody below it."""
-    tree = world.queue.tree
-    branch = tree.branches[k]
-    if branch.job < 0 or not _within(branch, tree.most[0]):
-        return
-    if beside and branch.least > window and not _within(branch, tree.most[1]):
-        return
-    if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
-        return
-    walk, i = tree.walk, tree.walking[0]
-    tree.walking[0] = i + 1
-    key, job = branch.key, branch.job
+def _add(tree: ShapeTree, key: float, job: int, shape: int) -> None:
+    """Add a step to the heap."""
+    steps, i = tree.steps, tree.gathered[0]
+    tree.gathered[0] = i + 1
     while i > 0:
-        above = walk[(i - 1) >> 1]
+        above = steps[(i - 1) >> 1]
         if above.key < key or (above.key == key and above.job < job):
             break
-        step = walk[i]
-        step.key, step.job, step.branch = above.key, above.job, above.branch
+        step = steps[i]
+        step.key, step.job, step.shape = above.key, above.job, above.shape
         i = (i - 1) >> 1
-    step = walk[i]
-    step.key, step.job, step.branch = key, job, k
+    step = steps[i]
+    step.key, step.job, step.shape = key, job, shape
 
 
 @compiled
-def _drop(walk: Records, walking: Ints) -> None:
+def _drop(steps: Records, gathered: Ints) -> None:
     """Take out the first step."""
-    walking[0] -= 1
-    last = walk[walking[0]]
-    walk[0].key, walk[0].job, walk[0].branch = last.key, last.job, last.branch
-    _sink(walk, walking[0])
+    gathered[0] -= 1
+    last = steps[gathered[0]]
+    steps[0].key, steps[0].job, steps[0].shape = last.key, last.job, last.shape
+    _sink(steps, gathered[0])
 
 
 @compiled
-def _sink(walk: Records, size: int) -> None:
+def _sink(steps: Records, size: int) -> None:
     """Bring the first step to where it belongs."""
-    i, key, job, branch = 0, walk[0].key, walk[0].job, walk[0].branch
+    i, key, job, shape = 0, steps[0].key, steps[0].job, steps[0].shape
     while 2 * i + 1 < size:
         c = 2 * i + 1
-        if c + 1 < size and _earlier(walk, c + 1, c):
+        if c + 1 < size and _earlier(steps, c + 1, c):
             c += 1
-        below = walk[c]
+        below = steps[c]
         if key < below.key or (key == below.key and job < below.job):
             break
-        walk[i].key, walk[i].job, walk[i].branch = below.key, below.job, below.branch
+        steps[i].key, steps[i].job, steps[i].shape = below.key, below.job, below.shape
         i = c
-    walk[i].key, walk[i].job, walk[i].branch = key, job, branch
+    steps[i].key, steps[i].job, steps[i].shape = key, job, shape
 
 
 @inlined
-def _earlier(walk: Records, a: int, b: int) -> bool:
-    return walk[a].key < walk[b].key or (walk[a].key == walk[b].key and walk[a].job < walk[b].job)
+def _earlier(steps: Records, a: int, b: int) -> bool:
+    return steps[a].key < steps[b].key or (steps[a].key == steps[b].key and steps[a].job < steps[b].job)
 
 
 @inlined
@@ -259,7 +272,7 @@ def _within(branch: Any, most: Any) -> bool:
 
 
 @compiled
-def measure_free(world: World, count: int, beside: bool) -> None:
+def _measure_free(world: World, count: int, beside: bool) -> None:
     """Work out the most of each resource free on one of the touched nodes; `beside`: also of what a reservation leaves."""
     tree, index = world.queue.tree, world.index
     for which in range(2):
