@@ -84,31 +84,35 @@ def _charge(waits: pl.DataFrame, holds: pl.DataFrame, charged: Floats) -> None:
         charged[:, nobody] += asked
         return
     moments = np.unique(np.concatenate([holds["start"].to_numpy(), holds["end"].to_numpy()]))
-    change = np.zeros(moments.size)
     codes = holds["code"].to_numpy()
     begin, over = (np.searchsorted(moments, holds[c].to_numpy()) for c in ("start", "end"))
     amount = holds["gpus"].to_numpy().astype(np.float64)
-    in_all = _held(begin, over, amount, change)
+    in_all = _held(begin, over, amount, moments.size)
+    since, past_since = _place(moments, start)
+    until, past_until = _place(moments, end)
     for code in np.unique(codes):
         of = codes == code
-        held = _held(begin[of], over[of], amount[of], change)
+        held = _held(begin[of], over[of], amount[of], moments.size)
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(in_all > 1e-9, held / in_all, 0.0)
         upto = np.concatenate([[0.0], np.cumsum(share[:-1] * np.diff(moments))])
         # The share is constant between two moments, so its integral is linear there.
-        seconds = np.interp(end, moments, upto) - np.interp(start, moments, upto)
+        seconds = upto[until] + share[until] * past_until - upto[since] - share[since] * past_since
         part = np.bincount(who, gpus * seconds, charged.shape[0])
         charged[:, code] += part
         asked -= part
     charged[:, nobody] += np.where(asked > 1e-6 * HOUR, asked, 0.0)
 
 
-def _held(begin: NDArray[np.intp], over: NDArray[np.intp], amount: Floats, blank: Floats) -> Floats:
-    """Return what is held from each moment to the next."""
-    change = blank.copy()
-    np.add.at(change, begin, amount)
-    np.subtract.at(change, over, amount)
-    return np.cumsum(change)
+def _place(moments: Floats, times: Floats) -> tuple[NDArray[np.intp], Floats]:
+    """Return the last moment before each time, and how long before it; times before the first moment count as it."""
+    number = np.maximum(np.searchsorted(moments, times, side="right") - 1, 0)
+    return number, np.maximum(times - moments[number], 0.0)
+
+
+def _held(begin: NDArray[np.intp], over: NDArray[np.intp], amount: Floats, moments: int) -> Floats:
+    """Return what is held from each of the moments to the next."""
+    return np.cumsum(np.bincount(begin, amount, moments) - np.bincount(over, amount, moments))
 
 
 def per_tenant(charges: pl.DataFrame) -> pl.DataFrame:
