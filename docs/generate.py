@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 
 import gputwin
+from gputwin.autoscaling.decisions.registry import RULES as SCALING
+from gputwin.autoscaling.pools.registry import POOL_RULES
 from gputwin.simulation.policy import KINDS
 from gputwin.traces import schema
 from gputwin.traces.catalog import CATALOG
@@ -84,6 +86,12 @@ def policies_page() -> str:
         for p in KINDS[kind]:
             parameters = ", ".join(f"`{k}={v:g}`" for k, v in p.parameters.items())
             lines.append(f"| `{p.name}` | {p.rule} | {parameters} | {p.source} |")
+    more = "Formulas and worked sequences: [autoscaling-rules.md](autoscaling-rules.md)."
+    for title, rules in (("How many replicas", SCALING), ("How many nodes", POOL_RULES)):
+        lines += ["", f"## {title}", "", more, "", "| name | rule | parameters | source |", "|---|---|---|---|"]
+        for r in rules:
+            parameters = ", ".join(f"`{k}={v:g}`" for k, v in r.numbers().items())
+            lines.append(f"| `{r.name}` | {r.rule} | {parameters} | {r.source} |")
     return "\n".join(lines) + "\n"
 
 

@@ -11,7 +11,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """List the policies: who goes next, who may overtake, where it goes, who must yield, how fast it runs.
+    """List the policies: who goes next, who may overtake, where it goes, who must yield, how fast it runs, how it scales.
 
     Examples:
 
@@ -19,6 +19,8 @@ def run(
 
         gputwin policies --policies my_policy.py --json
     """
+    from gputwin.autoscaling.decisions.registry import RULES
+    from gputwin.autoscaling.pools.registry import POOL_RULES
     from gputwin.simulation.policy import KINDS, load_policies
 
     for path in policies or ():
@@ -27,6 +29,11 @@ def run(
         {"kind": kind, "name": p.name, "rule": p.rule, "parameters": dict(p.parameters), "source": p.source}
         for kind, registry in KINDS.items()
         for p in registry
+    ]
+    entries += [
+        {"kind": kind, "name": r.name, "rule": r.rule, "parameters": r.numbers(), "source": r.source}
+        for kind, rules in (("scaling", RULES), ("node pool", POOL_RULES))
+        for r in rules
     ]
 
     def render() -> None:

@@ -1,0 +1,1 @@
+"""How many replicas, decided from one observation: a pure function, the same object in simulation and live."""

@@ -1,0 +1,1 @@
+"""Scaling rules: one file each; each registers itself."""

@@ -1,0 +1,112 @@
+"""Hybrid scaling: a predicted base, a reactive burst on top, and prices that decide how much of either to keep."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation, Rule
+from gputwin.autoscaling.decisions.reading import check_limits, within
+from gputwin.autoscaling.decisions.registry import scaling_rule
+from gputwin.autoscaling.decisions.rules.hpa import Hpa
+from gputwin.autoscaling.decisions.rules.predictive import Predictive
+
+
+@dataclass(frozen=True, slots=True)
+class HybridMemory:
+    """The reactive rule's memory, and sizes wanted of late with the time each was last wanted."""
+
+    reactive: Any
+    wanted: tuple[tuple[float, int], ...] = ()
+    """(time, replicas), falling sizes: each stands for the latest moment at which so many were wanted."""
+
+
+@scaling_rule(
+    "max(forecast at quantile penalty ÷ (penalty + price), reactive rule); spare replicas stay start cost ÷ price long",
+    source="newsvendor quantile (Arrow, Harris, Marschak 1951) and break-even waiting (ski rental; Lin et al., TON 2013)",
+)
+@dataclass(frozen=True)
+class Hybrid:
+    """Base from the forecast, burst from a reactive rule, economic balance between idle replicas and violations.
+
+    Without a usable forecast the reactive rule may still add replicas, but none are taken away.
+    """
+
+    name: ClassVar[str] = "hybrid"
+    minimum: int = 1
+    maximum: int = 100
+    base: Predictive = field(default_factory=Predictive)
+    """Its quantile is replaced by the balance of prices where `penalty_per_hour` is given."""
+    reactive: Rule[Any] = field(default_factory=Hpa)
+    price_per_hour: float = 1.0
+    """Of one replica."""
+    penalty_per_hour: float | None = 9.0
+    """Of being one replica short; None: the base's own quantile."""
+    start_cost: float = 0.1
+    """Of starting a replica: its start-up time at the replica's price, and requests that wait for it."""
+
+    def __post_init__(self) -> None:
+        check_limits(self.minimum, self.maximum)
+        if self.price_per_hour <= 0 or self.start_cost < 0 or (self.penalty_per_hour or 1) <= 0:
+            raise ValueError("price and penalty must be above 0, the start cost at least 0")
+
+    @functools.cached_property
+    def balanced(self) -> Predictive:
+        """Return the base at the quantile at which an idle replica costs as much as a missing one."""
+        limits = {"minimum": self.minimum, "maximum": self.maximum}
+        if self.penalty_per_hour is None:
+            return replace(self.base, **limits)
+        level = self.penalty_per_hour / (self.penalty_per_hour + self.price_per_hour)
+        return replace(self.base, quantile=level, **limits)
+
+    @property
+    def keep_s(self) -> float:
+        """Return how long a spare replica stays: as long as keeping it costs no more than starting it anew."""
+        return self.start_cost / self.price_per_hour * 3600.0
+
+    def start(self) -> HybridMemory:
+        """Return the reactive rule's first memory."""
+        return HybridMemory(self.reactive.start())
+
+    def decide(self, observation: Observation, memory: HybridMemory) -> tuple[Decision, HybridMemory]:
+        """Return the larger of base and burst; what is spare stays until it has cost as much as a start."""
+        now_s, current = observation.time_s, observation.replicas
+        base, _ = self.balanced.decide(observation, None)
+        burst, reactive = self.reactive.decide(observation, memory.reactive)
+        size = within(current, self.minimum, self.maximum)
+        alternatives: tuple[Alternative, ...] = (
+            Alternative(base.rule, base.replicas, base.reasons[0]),
+            Alternative(burst.rule, burst.replicas, burst.reasons[0] if burst.reasons else ""),
+        )
+        if base.held or burst.held:
+            # What failed says nothing; the other may ask for more, but nobody may take away.
+            wishes = [d.replicas for d in (base, burst) if not d.held]
+            replicas = within(max([size, *wishes]), self.minimum, self.maximum)
+            held = replicas == size
+            failed = base if base.held else burst
+            reasons = (*failed.reasons, *(burst.reasons if base.held else base.reasons))
+            decision = Decision(now_s, replicas, f"{self.name}:{burst.rule}", reasons, alternatives, held)
+            return decision, HybridMemory(reactive, _remembered(memory.wanted, now_s, replicas, self.keep_s))
+        wanted = within(max(base.replicas, burst.replicas), self.minimum, self.maximum)
+        kept = _remembered(memory.wanted, now_s, wanted, self.keep_s)
+        decider = base if base.replicas >= burst.replicas else burst
+        rule, reasons, replicas = f"{self.name}:{decider.rule}", decider.reasons, wanted
+        if wanted < size and kept[0][1] > wanted:
+            replicas = min(kept[0][1], size)
+            rule = f"{self.name}:break-even"
+            why = f"{replicas - wanted} spare replicas stay up to {self.keep_s:g} s, which costs less than a new start"
+            reasons = (why, *reasons)
+            alternatives = (
+                *alternatives,
+                Alternative(f"{self.name}:{decider.rule}", wanted, "without keeping spare ones"),
+            )
+        decision = Decision(now_s, replicas, rule, reasons, alternatives, measures=base.measures)
+        return decision, HybridMemory(reactive, kept)
+
+
+def _remembered(
+    wanted: tuple[tuple[float, int], ...], now_s: float, size: int, keep_s: float
+) -> tuple[tuple[float, int], ...]:
+    """Return the sizes still within `keep_s` that exceed the later ones, with the present one last."""
+    return (*(entry for entry in wanted if now_s - entry[0] < keep_s and entry[1] > size), (now_s, size))

@@ -1,0 +1,64 @@
+"""Replicas for a service level: the queueing model behind predictive rules."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from gputwin.autoscaling.decisions.interface import Forecast
+from gputwin.queueing.erlang import servers_for_wait
+
+
+@functools.lru_cache(maxsize=4096)
+def replicas_for(
+    rate_per_s: float, service_s: float, wait_s: float, share: float, slots: int = 1, service_scv: float = 1.0
+) -> int:
+    """Return the fewest replicas of `slots` servers so that `share` of requests wait no longer than `wait_s`.
+
+    M/M/c (Erlang C); for other service times the wait's tail is stretched by (1 + SCV) ÷ 2 (Allen and Cunneen's
+    approximation, as in Bolch et al., "Queueing Networks and Markov Chains", 6.2.4).
+    """
+    if rate_per_s <= 0:
+        return 0
+    stretch = (1.0 + service_scv) / 2.0
+    servers = servers_for_wait(rate_per_s * service_s, service_s, wait_s / stretch if stretch > 0 else math.inf, share)
+    return math.ceil(servers / slots)
+
+
+def forecast_rate(
+    forecast: Forecast | None, level: float, now_s: float, horizon_s: float, late_after_s: float
+) -> tuple[float | None, str]:
+    """Return the highest forecast rate at quantile `level` until `horizon_s` from now; None and why where there is none.
+
+    Between two quantiles the value is interpolated, outside them the nearest one is taken.
+    """
+    if forecast is None:
+        return None, "there is no forecast"
+    if forecast.failed:
+        return None, f"the forecast failed: {forecast.failed}"
+    age = now_s - forecast.made_at_s
+    if not -1e-9 <= age <= late_after_s:
+        return None, f"the forecast is {age:g} s old, outside 0 to {late_after_s:g} s"
+    if not forecast.quantiles or not forecast.step_s > 0:
+        return None, "the forecast has no quantiles"
+    values = _at_level(forecast, level)
+    first = int(age // forecast.step_s)
+    last = math.ceil((age + horizon_s) / forecast.step_s)
+    ahead = values[first : max(last, first + 1)]
+    if not ahead:
+        return None, f"the forecast ends {age - len(values) * forecast.step_s:g} s ago"
+    # Not NaN, infinite or negative: a comparison with NaN is false.
+    if not all(0.0 <= value < math.inf for value in ahead):
+        return None, "the forecast holds values that are no rates"
+    return max(ahead), ""
+
+
+def _at_level(forecast: Forecast, level: float) -> tuple[float, ...]:
+    levels = sorted(forecast.quantiles)
+    below = max((entry for entry in levels if entry <= level), default=levels[0])
+    above = min((entry for entry in levels if entry >= level), default=levels[-1])
+    low, high = forecast.quantiles[below], forecast.quantiles[above]
+    if below == above or len(low) != len(high):
+        return tuple(high)
+    share = min(max((level - below) / (above - below), 0.0), 1.0)
+    return tuple(a + (b - a) * share for a, b in zip(low, high, strict=True))

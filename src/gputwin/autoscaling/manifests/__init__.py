@@ -1,0 +1,1 @@
+"""Rules as Kubernetes manifests and back: HPA v2, KEDA, Knative annotations, Karpenter NodePools."""

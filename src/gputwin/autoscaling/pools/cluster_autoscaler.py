@@ -1,0 +1,184 @@
+"""A rule like the Kubernetes Cluster Autoscaler's: node groups grow for tasks that wait and shrink when little used."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from gputwin.autoscaling.decisions.interface import Alternative
+from gputwin.autoscaling.pools.fitting import Packing, pack_new, place, room_on
+from gputwin.autoscaling.pools.interface import Launch, Node, NodeType, PoolDecision, PoolObservation, Removal, Task
+from gputwin.autoscaling.pools.registry import pool_rule
+
+EXPANDERS = ("least-waste", "most-pods", "least-nodes", "price", "priority", "random")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeGroup:
+    """Nodes of one type, between limits."""
+
+    name: str
+    type: NodeType
+    minimum: int = 0
+    maximum: int = 10
+    priority: int = 0
+    """For the expander of that name: the highest first."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.minimum <= self.maximum:
+            raise ValueError(
+                f"group {self.name}: limits {self.minimum} to {self.maximum} are not 0 ≤ minimum ≤ maximum"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsMemory:
+    """Since when each node is not needed, when nodes were last added, and a counter for names."""
+
+    unneeded_s: Mapping[str, float] = field(default_factory=dict)
+    added_s: float | None = None
+    launched: int = 0
+
+
+@pool_rule(
+    "grows the group an expander picks for what waits; removes nodes little used for a while whose tasks fit elsewhere",
+    source="kubernetes/autoscaler, cluster-autoscaler FAQ: scale-up, scale-down, expanders",
+)
+@dataclass(frozen=True)
+class ClusterAutoscaler:
+    """Node groups of one type each, between limits."""
+
+    name: ClassVar[str] = "cluster-autoscaler"
+    groups: tuple[NodeGroup, ...]
+    expander: str = "least-waste"
+    use_threshold: float = 0.5
+    """Below this share of requested capacity a node is a candidate; of the GPUs alone where it has any."""
+    unneeded_for_s: float = 600.0
+    delay_after_add_s: float = 600.0
+    most_empty: int = 10
+    """Empty nodes removed at once."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.expander not in EXPANDERS:
+            raise ValueError(f"an expander is one of {', '.join(EXPANDERS)}, not '{self.expander}'")
+        if len({group.name for group in self.groups}) < len(self.groups) or not self.groups:
+            raise ValueError("node groups need different names, and there must be one")
+
+    def start(self) -> GroupsMemory:
+        """Return an empty memory."""
+        return GroupsMemory()
+
+    def decide(self, observation: PoolObservation, memory: GroupsMemory) -> tuple[PoolDecision, GroupsMemory]:
+        """Return the growth of one group, or else nodes to remove."""
+        types = {group.type.name: group.type for group in self.groups}
+        stays = [node for node in observation.nodes if not node.is_leaving and node.type in types]
+        rooms = [(node.type, room_on(node, types[node.type])) for node in stays]
+        _, left = place(observation.waiting, rooms)
+        awaited = {
+            node.name for node, (_, room) in zip(stays, rooms, strict=True) if room != room_on(node, types[node.type])
+        }
+        sizes = {group.name: sum(node.group == group.name for node in stays) for group in self.groups}
+        if left:
+            grown = self._grow(observation, memory, tuple(left), sizes)
+            if grown is not None:
+                return grown
+        unplaced = tuple(task.name for task in left)
+        return self._shrink(observation, memory, stays, awaited, types, sizes, unplaced)
+
+    def _grow(
+        self, observation: PoolObservation, memory: GroupsMemory, left: tuple[Task, ...], sizes: Mapping[str, int]
+    ) -> tuple[PoolDecision, GroupsMemory] | None:
+        options = []
+        for group in self.groups:
+            packing = pack_new(left, group.type, group.maximum - sizes[group.name])
+            if packing.placed:
+                options.append((group, packing))
+        if not options:
+            return None
+        group, packing = min(options, key=lambda option: self._rank(observation, option, self.expander))
+        alternatives = tuple(self._alternative(observation, options, expander) for expander in EXPANDERS)
+        count = memory.launched
+        reason = f"{len(packing.placed)} of {len(left)} waiting tasks fit on {packing.nodes} new nodes of {group.name}"
+        launches = tuple(
+            Launch(f"{group.name}-{count + i + 1}", group.type.name, group.name, reason) for i in range(packing.nodes)
+        )
+        placed = {task.name for task in packing.placed}
+        unplaced = tuple(task.name for task in left if task.name not in placed)
+        rule = f"{self.name}:{self.expander}"
+        decision = PoolDecision(observation.time_s, rule, launches, (), (reason,), alternatives, unplaced)
+        return decision, GroupsMemory({}, observation.time_s, count + packing.nodes)
+
+    def _alternative(
+        self, observation: PoolObservation, options: list[tuple[NodeGroup, Packing]], expander: str
+    ) -> Alternative:
+        group, packing = min(options, key=lambda option: self._rank(observation, option, expander))
+        return Alternative(f"{expander}:{group.name}", packing.nodes, f"{len(packing.placed)} tasks")
+
+    def _rank(
+        self, observation: PoolObservation, option: tuple[NodeGroup, Packing], expander: str
+    ) -> tuple[float, str]:
+        """Return a sort key: the lowest wins, ties go by name."""
+        group, packing = option
+        if expander == "random":
+            return random.Random(f"{self.seed} {observation.time_s} {group.name}").random(), group.name
+        cost = packing.nodes * group.type.price_per_hour / len(packing.placed)
+        keys = {
+            "least-waste": packing.wasted,
+            "most-pods": -len(packing.placed),
+            "least-nodes": packing.nodes,
+            "price": cost,
+            "priority": -group.priority,
+        }
+        return keys[expander], group.name
+
+    def _shrink(
+        self,
+        observation: PoolObservation,
+        memory: GroupsMemory,
+        stays: list[Node],
+        awaited: set[str],
+        types: Mapping[str, NodeType],
+        sizes: Mapping[str, int],
+        unplaced: tuple[str, ...],
+    ) -> tuple[PoolDecision, GroupsMemory]:
+        now_s = observation.time_s
+        since = {}
+        for node in stays:
+            if node.name not in awaited and self._is_unneeded(node, stays, types):
+                since[node.name] = memory.unneeded_s.get(node.name, now_s)
+        after = GroupsMemory(since, memory.added_s, memory.launched)
+        if memory.added_s is not None and now_s - memory.added_s < self.delay_after_add_s:
+            why = f"nodes were added {now_s - memory.added_s:g} s ago, within {self.delay_after_add_s:g} s"
+            return PoolDecision(now_s, self.name, reasons=(why,), unplaced=unplaced), after
+        spare = {group.name: sizes[group.name] - group.minimum for group in self.groups}
+        due = [
+            node for node in stays if now_s - since.get(node.name, now_s) >= self.unneeded_for_s and node.name in since
+        ]
+        empty = [node for node in due if not node.tasks][: self.most_empty]
+        # A node with tasks goes alone: its tasks change what else is unneeded.
+        chosen = empty or [node for node in due if node.tasks][:1]
+        removals = []
+        for node in chosen:
+            if spare.get(node.group, 0) > 0:
+                spare[node.group] -= 1
+                what = "empty" if not node.tasks else "its tasks fit elsewhere"
+                removals.append(Removal(node.name, f"unneeded for {now_s - since[node.name]:g} s: {what}"))
+        rule = f"{self.name}:scale-down" if removals else self.name
+        reasons = (f"{len(since)} nodes unneeded, {len(due)} of them for {self.unneeded_for_s:g} s",)
+        other = (Alternative(f"{self.name}:at-once", -len(since), "without the waiting time"),)
+        return PoolDecision(now_s, rule, (), tuple(removals), reasons, other, unplaced), after
+
+    def _is_unneeded(self, node: Node, stays: list[Node], types: Mapping[str, NodeType]) -> bool:
+        if not node.is_ready or any(task.is_pinned for task in node.tasks):
+            return False
+        kind = types[node.type]
+        free = room_on(node, kind)
+        gpus = [name for name, amount in kind.capacity.items() if name.startswith("gpu") and amount > 0]
+        names = gpus or [name for name, amount in kind.capacity.items() if amount > 0]
+        if max(1 - free[name] / kind.capacity[name] for name in names) >= self.use_threshold:
+            return False
+        others = [(n.type, room_on(n, types[n.type])) for n in stays if n.name != node.name and n.is_ready]
+        return not place(node.tasks, others)[1]

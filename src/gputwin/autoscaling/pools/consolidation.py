@@ -1,0 +1,151 @@
+"""Karpenter's consolidation: empty nodes together, then many nodes into fewer, then one node into none or a cheaper one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, place, room_on, total_capacity
+from gputwin.autoscaling.pools.interface import Node, NodeType, Task
+from gputwin.autoscaling.pools.scoring import disruption_cost, savings_ratio, score_move
+
+if TYPE_CHECKING:
+    from gputwin.autoscaling.pools.karpenter import Karpenter
+
+Tried = tuple[str, int, str]
+"""(kind of consolidation, nodes it would change, why or why not)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Nodes to remove and the type of the one node that replaces them, if any."""
+
+    kind: str
+    nodes: tuple[str, ...]
+    replacement: str = ""
+    savings: float = 0.0
+    score: float | None = None
+    reason: str = ""
+
+
+def consolidate(
+    pool: Karpenter, known: Sequence[Node], waiting: Sequence[Task], now_s: float, room: Mapping[str, int]
+) -> tuple[Move | None, list[Tried]]:
+    """Return the first move that is possible and allowed, and what each kind of consolidation came to."""
+    stays = [node for node in known if not node.is_leaving]
+    candidates = sorted(
+        (node for node in stays if _is_candidate(pool, node, now_s)),
+        key=lambda node: (-savings_ratio(pool.by_name[node.type].price_per_hour, node.tasks), node.name),
+    )
+    tried: list[Tried] = []
+    empty = [node for node in candidates if not node.tasks]
+    chosen = empty[: room["Empty"]]
+    if chosen:
+        saved = sum(pool.by_name[node.type].price_per_hour for node in chosen)
+        reason = f"{len(chosen)} empty nodes, {saved:g} an hour saved"
+        tried.append(("empty", -len(chosen), reason))
+        return Move("empty", tuple(node.name for node in chosen), "", saved, None, reason), tried
+    tried.append(("empty", 0, "no empty node" if not empty else "the budget allows no empty node to leave"))
+    if pool.policy == "WhenEmpty":
+        return None, tried
+    used = [node for node in candidates if node.tasks]
+    if used and room["Underutilized"] < 1:
+        tried.append(("single", 0, "the budget allows no node to leave"))
+        return None, tried
+    move = _multi(pool, used[: min(pool.most_candidates, room["Underutilized"])], stays, waiting)
+    if move is not None:
+        tried.append(("multi", -len(move.nodes), move.reason))
+        return move, tried
+    tried.append(("multi", 0, "no two nodes can leave together for less"))
+    for node in used:
+        move = try_move(pool, [node], stays, waiting, "single")
+        if move is not None:
+            tried.append(("single", -1, move.reason))
+            return move, tried
+    tried.append(("single", 0, "no node can leave for less" if used else "no candidate"))
+    return None, tried
+
+
+def _is_candidate(pool: Karpenter, node: Node, now_s: float) -> bool:
+    if not node.is_ready or any(task.is_pinned for task in node.tasks):
+        return False
+    return pool.consolidate_after_s is not None and now_s - node.changed_s >= pool.consolidate_after_s
+
+
+def _multi(pool: Karpenter, used: Sequence[Node], stays: Sequence[Node], waiting: Sequence[Task]) -> Move | None:
+    """Return the move of the longest prefix of candidates that works, found by bisection; at least two nodes.
+
+    As in Karpenter, bisection misses a long prefix that works where a shorter one does not.
+    """
+    low, high, best = 2, len(used), None
+    while low <= high:
+        middle = (low + high) // 2
+        move = try_move(pool, used[:middle], stays, waiting, "multi")
+        if move is None:
+            high = middle - 1
+        else:
+            best, low = move, middle + 1
+    return best
+
+
+def try_move(
+    pool: Karpenter, nodes: Sequence[Node], stays: Sequence[Node], waiting: Sequence[Task], kind: str
+) -> Move | None:
+    """Return the move that removes `nodes`, with at most one cheaper node in their place; None where that fails."""
+    gone = {node.name for node in nodes}
+    rooms = [(node.type, room_on(node, pool.by_name[node.type])) for node in stays if node.name not in gone]
+    tasks = largest_first(itertools.chain.from_iterable(node.tasks for node in nodes), total_capacity(pool.types))
+    if waiting:
+        # Tasks that wait for room come first, and none of them may lose its place.
+        everywhere = [(node.type, room_on(node, pool.by_name[node.type])) for node in stays]
+        if len(place(waiting, rooms)[0]) < len(place(waiting, everywhere)[0]):
+            return None
+    _, left = place(tasks, rooms)
+    price = sum(pool.by_name[node.type].price_per_hour for node in nodes)
+    replacement = None
+    if left:
+        replacement = _replacement(pool, nodes, left, price)
+        if replacement is None:
+            return None
+    savings = price - (replacement.price_per_hour if replacement else 0.0)
+    if savings <= 0:
+        return None
+    score = None
+    if pool.policy == "Balanced":
+        cost = sum(pool.by_name[node.type].price_per_hour for node in stays)
+        disruption = sum(disruption_cost(node.tasks) for node in stays)
+        moved = sum(disruption_cost(node.tasks) for node in nodes)
+        verdict = score_move(savings, moved, cost, disruption, pool.threshold)
+        if not verdict.approved:
+            return None
+        score = verdict.score
+    into = f"into one {replacement.name}" if replacement else "onto other nodes"
+    worth = f", score {score:.2f}" if score is not None else ""
+    reason = f"{len(nodes)} nodes {into}, {savings:g} an hour saved{worth}"
+    names = tuple(node.name for node in nodes)
+    return Move(kind, names, replacement.name if replacement else "", savings, score, reason)
+
+
+def _replacement(pool: Karpenter, nodes: Sequence[Node], left: Sequence[Task], price: float) -> NodeType | None:
+    """Return the cheapest type that takes all of `left` on one node, strictly cheaper than `price`."""
+    needs: dict[str, int] = {}
+    for task in left:
+        for name, amount in task.needs.items():
+            needs[name] = needs.get(name, 0) + amount * task.instances
+    able = [
+        kind
+        for kind in pool.types
+        if kind.price_per_hour < price and fits(needs, kind.capacity) and all(accepts(task, kind.name) for task in left)
+    ]
+    if len(nodes) > 1:
+        # A replacement of the same type as a node that leaves would only restart it: that node could stay instead.
+        same = [kind.price_per_hour for kind in able if any(node.type == kind.name for node in nodes)]
+        able = [kind for kind in able if kind.price_per_hour < min(same, default=price)]
+    if all(pool.by_name[node.type].is_spot for node in nodes):
+        # A cheaper spot type is often a scarcer one: without many to choose from, the new node would be lost soon.
+        spot = [kind for kind in able if kind.is_spot]
+        enough = pool.spot_to_spot and (len(nodes) > 1 or len(spot) >= pool.least_spot_types)
+        able = [kind for kind in able if not kind.is_spot] + (spot if enough else [])
+    return min(able, key=lambda kind: (kind.price_per_hour, kind.name), default=None)

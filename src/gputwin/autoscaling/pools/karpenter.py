@@ -1,0 +1,187 @@
+"""A rule like Karpenter's: the cheapest types that fit tasks that wait, and consolidation of nodes that are not worth it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from gputwin.autoscaling.decisions.interface import Alternative
+from gputwin.autoscaling.pools.budgets import Budget, allowed
+from gputwin.autoscaling.pools.consolidation import Move, consolidate
+from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, place, room_on, take, total_capacity
+from gputwin.autoscaling.pools.interface import Launch, Node, NodeType, PoolDecision, PoolObservation, Removal, Task
+from gputwin.autoscaling.pools.registry import pool_rule
+
+POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
+
+
+@dataclass(frozen=True, slots=True)
+class KarpenterMemory:
+    """The move under validation, how many replacements led to each node, and a counter for names."""
+
+    move: Move | None = None
+    found_s: float = 0.0
+    chains: Mapping[str, int] = field(default_factory=dict)
+    longest_chain: int = 0
+    launched: int = 0
+
+
+@pool_rule(
+    "the cheapest types that fit what waits; empty nodes, many nodes, single nodes leave or become one cheaper node",
+    source="karpenter.sh, 'Scheduling' and 'Disruption'; design 'Balanced consolidation'",
+)
+@dataclass(frozen=True)
+class Karpenter:
+    """A NodePool: starts the cheapest type that fits, removes or replaces nodes where that is cheaper."""
+
+    name: ClassVar[str] = "karpenter"
+    types: tuple[NodeType, ...]
+    pool: str = "default"
+    policy: str = "WhenEmptyOrUnderutilized"
+    consolidate_after_s: float | None = 0.0
+    """Time since a task last came or went on a node before it is a candidate; None: never."""
+    budgets: tuple[Budget, ...] = (Budget(),)
+    threshold: float = 2.0
+    """k of the Balanced policy: a move passes from a score of 1/k on."""
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """The pool's total capacity per resource never exceeds these."""
+    spot_to_spot: bool = False
+    least_spot_types: int = 15
+    """Cheaper types a replacement of a spot node by a spot node needs."""
+    validation_s: float = 15.0
+    """How long a move waits before it is checked again and carried out."""
+    most_candidates: int = 100
+    origin_epoch_s: float = 0.0
+    """What time 0 is in seconds since 1970 (UTC), for the schedules of budgets."""
+
+    def __post_init__(self) -> None:
+        if self.policy not in POLICIES:
+            raise ValueError(f"a consolidation policy is one of {', '.join(POLICIES)}, not '{self.policy}'")
+        if not self.types or len({kind.name for kind in self.types}) < len(self.types):
+            raise ValueError("a pool needs node types with different names")
+        if not self.threshold > 0:
+            raise ValueError(f"the consolidation threshold must be above 0, not {self.threshold:g}")
+
+    @functools.cached_property
+    def by_name(self) -> Mapping[str, NodeType]:
+        """Return the types by name."""
+        return {kind.name: kind for kind in self.types}
+
+    def start(self) -> KarpenterMemory:
+        """Return an empty memory."""
+        return KarpenterMemory()
+
+    def decide(self, observation: PoolObservation, memory: KarpenterMemory) -> tuple[PoolDecision, KarpenterMemory]:
+        """Return nodes to start for tasks that wait, or else a consolidation that has been validated."""
+        known = [node for node in observation.nodes if node.type in self.by_name]
+        stays = [node for node in known if not node.is_leaving]
+        launches, unplaced = self.provision(observation, stays, memory.launched)
+        chains = {node.name: memory.chains.get(node.name, 0) for node in known}
+        if launches:
+            reason = f"{len(observation.waiting) - len(unplaced)} waiting tasks need {len(launches)} new nodes"
+            decision = PoolDecision(observation.time_s, f"{self.name}:provision", launches, (), (reason,), (), unplaced)
+            chains |= {launch.name: 0 for launch in launches}
+            after = KarpenterMemory(None, 0.0, chains, memory.longest_chain, memory.launched + len(launches))
+            return decision, after
+        return self._consolidate(observation, memory, known, chains, unplaced)
+
+    def provision(
+        self, observation: PoolObservation, stays: Sequence[Node], count: int
+    ) -> tuple[tuple[Launch, ...], tuple[str, ...]]:
+        """Return nodes to start, the cheapest type for each, and tasks that fit nowhere."""
+        rooms = [(node.type, room_on(node, self.by_name[node.type])) for node in stays]
+        _, left = place(observation.waiting, rooms)
+        used = _capacity(self.by_name[node.type] for node in stays)
+        claims, unplaced = self._claims(left)
+        bought = []
+        for kind, tasks in claims:
+            grown = {name: used.get(name, 0) + kind.capacity.get(name, 0) for name in self.limits}
+            if any(grown[name] > most for name, most in self.limits.items()):
+                unplaced.extend(task.name for task in tasks)
+                continue
+            take(used, {name: -amount for name, amount in kind.capacity.items()})
+            bought.append((kind, tasks))
+        # A gang of which a part found no node starts nowhere: nodes for it alone would stay empty.
+        refused = set(unplaced)
+        bought = [(kind, tasks) for kind, tasks in bought if any(task.name not in refused for task in tasks)]
+        launches = tuple(
+            Launch(
+                f"{self.pool}-{count + i}",
+                kind.name,
+                self.pool,
+                f"the cheapest type for {len(tasks)} tasks, {kind.price_per_hour:g} an hour",
+            )
+            for i, (kind, tasks) in enumerate(bought, start=1)
+        )
+        return launches, tuple(dict.fromkeys(unplaced))
+
+    def _claims(self, tasks: Sequence[Task]) -> tuple[list[tuple[NodeType, list[Task]]], list[str]]:
+        """Return new nodes with their tasks: each takes tasks while a type fits them all, and is the cheapest such type."""
+        claims: list[tuple[list[NodeType], dict[str, int], list[Task]]] = []
+        unplaced = []
+        for task in largest_first(tasks, total_capacity(self.types)):
+            able = [kind for kind in self.types if accepts(task, kind.name) and fits(task.needs, kind.capacity)]
+            if not able:
+                unplaced.append(task.name)
+                continue
+            for _ in range(task.instances):
+                for i, (kinds, needs, carried) in enumerate(claims):
+                    more = {name: needs.get(name, 0) + task.needs.get(name, 0) for name in {*needs, *task.needs}}
+                    still = [kind for kind in kinds if kind in able and fits(more, kind.capacity)]
+                    if still:
+                        claims[i] = (still, more, [*carried, task])
+                        break
+                else:
+                    claims.append((able, dict(task.needs), [task]))
+        cheapest = [(min(kinds, key=lambda k: (k.price_per_hour, k.name)), carried) for kinds, _, carried in claims]
+        return cheapest, unplaced
+
+    def _consolidate(
+        self,
+        observation: PoolObservation,
+        memory: KarpenterMemory,
+        known: Sequence[Node],
+        chains: dict[str, int],
+        unplaced: tuple[str, ...],
+    ) -> tuple[PoolDecision, KarpenterMemory]:
+        now_s = observation.time_s
+        quiet = KarpenterMemory(None, 0.0, chains, memory.longest_chain, memory.launched)
+        if self.consolidate_after_s is None:
+            return PoolDecision(now_s, self.name, reasons=("consolidation is off",), unplaced=unplaced), quiet
+        leaving = sum(node.is_leaving or not node.is_ready for node in known)
+        epoch_s = self.origin_epoch_s + now_s
+        room = {r: allowed(self.budgets, r, len(known), leaving, epoch_s) for r in ("Empty", "Underutilized")}
+        move, tried = consolidate(self, known, observation.waiting, now_s, room)
+        others = tuple(Alternative(f"{self.name}:{kind}", nodes, reason) for kind, nodes, reason in tried)
+        if move is None:
+            reason = tried[-1][2] if tried else "no candidate"
+            return PoolDecision(now_s, self.name, (), (), (reason,), others, unplaced), quiet
+        found_s = memory.found_s if memory.move == move else now_s
+        if now_s - found_s < self.validation_s:
+            waits = KarpenterMemory(move, found_s, chains, memory.longest_chain, memory.launched)
+            reason = f"{move.reason}; validated in {self.validation_s - (now_s - found_s):g} s"
+            return PoolDecision(now_s, f"{self.name}:validation", (), (), (reason,), others, unplaced), waits
+        removals = tuple(Removal(name, move.reason) for name in move.nodes)
+        longest = memory.longest_chain
+        launches: tuple[Launch, ...] = ()
+        if move.replacement:
+            chain = 1 + max(chains[name] for name in move.nodes)
+            longest = max(longest, chain)
+            name = f"{self.pool}-{memory.launched + 1}"
+            launches = (Launch(name, move.replacement, self.pool, move.reason, chain),)
+            chains[name] = chain
+        measures = {"savings_per_hour": move.savings, "longest_chain": float(longest)}
+        if move.score is not None:
+            measures["score"] = move.score
+        rule = f"{self.name}:{move.kind}"
+        decision = PoolDecision(now_s, rule, launches, removals, (move.reason,), others, unplaced, measures=measures)
+        return decision, KarpenterMemory(None, 0.0, chains, longest, memory.launched + len(launches))
+
+
+def _capacity(types: Iterable[NodeType]) -> dict[str, int]:
+    total: dict[str, int] = {}
+    for kind in types:
+        take(total, {name: -amount for name, amount in kind.capacity.items()})
+    return total
