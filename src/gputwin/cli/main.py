@@ -10,6 +10,7 @@ import typer
 
 from gputwin.cli import (
     analyze,
+    autoscale,
     bench,
     check,
     demo,
@@ -66,6 +67,7 @@ for verb in (
     forecast,
     queueing,
     plan,
+    autoscale,
     place,
     fit,
     mig,

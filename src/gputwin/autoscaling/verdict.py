@@ -1,0 +1,76 @@
+"""What a comparison of scaling rules says: sentences, and plain data for programs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from gputwin.core.units import format_duration
+
+if TYPE_CHECKING:
+    from gputwin.autoscaling.compare import Comparison
+
+
+def verdicts(c: Comparison) -> tuple[str, ...]:
+    """Return the sentences below the table."""
+    from gputwin.autoscaling.compare import FORESIGHT
+
+    said = []
+    names = [r.rule for r in c.rows if r.rule != FORESIGHT]
+    best = min(names, key=lambda n: c.row(n).shown_on.cost.total)
+    oracle = c.row(FORESIGHT).shown_on
+    lowest = c.row(best).shown_on
+    said.append(
+        f"The cheapest rule is {best}: {lowest.cost.total:,.2f}, {_against(lowest.cost.total, oracle.cost.total)} the best "
+        f"plan in hindsight ({oracle.cost.total:,.2f}); no plan can cost less than {c.bound.total:,.2f} in a fluid model."
+    )
+    if "hybrid" in names and "hpa" in names:
+        ours, theirs = c.row("hybrid").shown_on, c.row("hpa").shown_on
+        cheaper = ours.cost.total <= theirs.cost.total
+        safer = ours.violation_minutes <= theirs.violation_minutes
+        said.append(
+            f"Hybrid costs {_against(ours.cost.total, theirs.cost.total)} HPA and violates the SLA in "
+            f"{ours.violation_minutes:,} minutes against {theirs.violation_minutes:,}: "
+            + ("no worse in either." if cheaper and safer else "not better in both.")
+        )
+    said.append(
+        f"Settings were chosen on the first {format_duration(c.split_seconds)} ({c.requests[0]:,} requests, {c.tried} runs) "
+        f"and are shown on the remaining {format_duration(c.shown.span)} ({c.requests[1]:,} requests)."
+    )
+    said.append(f"The forecast is {c.outlook.model}, in bins of {format_duration(c.outlook.bin_seconds)}.")
+    return tuple(said)
+
+
+def _against(ours: float, theirs: float) -> str:
+    if theirs <= 0:
+        return "more than"
+    return f"{abs(ours / theirs - 1):.1%} {'less than' if ours < theirs else 'more than'}"
+
+
+def to_json(c: Comparison) -> dict[str, Any]:
+    """Return the comparison as plain data."""
+    from gputwin.autoscaling.compare import plain_score
+
+    return {
+        "requests_first_part": c.requests[0],
+        "requests_shown": c.requests[1],
+        "first_part_seconds": c.split_seconds,
+        "shown_seconds": c.shown.span,
+        "target_seconds": c.target_seconds,
+        "response": "first token" if c.is_first_token else "whole latency",
+        "period_seconds": c.shown.period,
+        "boot_seconds": c.shown.boot_seconds,
+        "policies": [
+            {
+                "policy": r.rule,
+                "setting": r.setting,
+                "parameters": r.parameters,
+                **plain_score(r.shown_on),
+                "first_part": plain_score(r.chosen_on),
+            }
+            for r in c.rows
+        ],
+        "foresight_bound": {"cost": c.bound.total, "compute_cost": c.bound.compute, "sla_penalty": c.bound.penalty},
+        "forecast_model": c.outlook.model,
+        "verdicts": list(verdicts(c)),
+        "notes": list(c.notes),
+    }

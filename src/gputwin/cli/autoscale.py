@@ -1,0 +1,163 @@
+"""`gputwin autoscale`: scaling rules side by side on a serving trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.options import TraceArgument
+
+if TYPE_CHECKING:
+    from gputwin.autoscaling.compare import Comparison
+
+
+def run(
+    trace: TraceArgument,
+    rule: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule", help="threshold, hpa, knative, predictive, hybrid, keda; repeatable; default: all but keda."
+        ),
+    ] = None,
+    sla: Annotated[
+        str | None,
+        typer.Option("--sla", help="Longest response, as in 2s: to the first token, or whole where no tokens."),
+    ] = None,
+    load: Annotated[
+        float, typer.Option("--load", help="Requests against the trace's: 2 doubles, 0.1 is a sample.")
+    ] = 1.0,
+    engine: Annotated[
+        str, typer.Option("--engine", help="Whose step times serve tokens: llama-3.1-8b.")
+    ] = "llama-3.1-8b",
+    service: Annotated[
+        str, typer.Option("--service", help="Mean service time where the trace tells none, as in 10s.")
+    ] = "10s",
+    service_cv: Annotated[float, typer.Option("--service-cv", help="Its coefficient of variation.")] = 1.0,
+    slots: Annotated[int, typer.Option("--slots", help="Requests a replica serves at once, without tokens.")] = 1,
+    adapters: Annotated[
+        bool, typer.Option("--adapters/--no-adapters", help="Whether models and adapters are loaded.")
+    ] = True,
+    boot: Annotated[str, typer.Option("--boot", help="Time a replica takes to start, as in 60s.")] = "60s",
+    period: Annotated[
+        str | None, typer.Option("--period", help="Time between decisions; default 15s, 60s for traces above two days.")
+    ] = None,
+    minimum: Annotated[int, typer.Option("--min", help="Fewest replicas.")] = 1,
+    maximum: Annotated[int, typer.Option("--max", help="Most replicas.")] = 100,
+    price: Annotated[float, typer.Option("--price", help="Of a replica, per hour.")] = 1.0,
+    penalty: Annotated[
+        float | None,
+        typer.Option(
+            "--penalty", help="Per request and second beyond the SLA; default: what a replica costs per second."
+        ),
+    ] = None,
+    first_part: Annotated[
+        float, typer.Option("--first-part", help="Share of the trace on which settings are chosen.")
+    ] = 0.5,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the tables and a report.")
+    ] = None,
+    format: Format = None,
+    seed: Seed = 0,
+    json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Compare scaling rules on a trace of requests: cost, SLA, latency, capacity, beside perfect foresight.
+
+    Examples:
+
+        gputwin autoscale AzureLLMInferenceTrace_conv.csv.gz --load 4
+
+        gputwin autoscale language_m-large_client_rates.csv.gz --load 0.005 --service 10s -o scaling
+
+        gputwin autoscale genai --rule hpa --rule hybrid --sla 3m --json
+    """
+    from gputwin.autoscaling.candidates import COMPARED
+    from gputwin.autoscaling.compare import Options, compare
+    from gputwin.autoscaling.serving.workload import service_of
+    from gputwin.core.units import parse_duration
+    from gputwin.traces.locate import open_trace
+
+    options = Options(
+        tuple(rule or COMPARED),
+        None if sla is None else parse_duration(sla),
+        None if period is None else parse_duration(period),
+        parse_duration(boot),
+        minimum,
+        maximum,
+        price,
+        penalty,
+        first_part,
+    )
+    with progress(quiet or json) as step:
+        opened = open_trace(trace, format, step)
+        served = service_of(
+            opened,
+            engine=engine,
+            service_seconds=parse_duration(service),
+            service_cv=service_cv,
+            slots=slots,
+            load_factor=load,
+            adapters=adapters,
+            seed=seed,
+        )
+        result = compare(served, options, step)
+        if output is not None:
+            from gputwin.report.autoscale import write_autoscale_report
+
+            step("writing the report")
+            write_autoscale_report(output, opened, result)
+    data = {**result.to_json(), "directory": None if output is None else str(output)}
+    emit(data, json, lambda: _render(result, output))
+
+
+def _render(result: Comparison, output: Path | None) -> None:
+    from gputwin.core.units import format_duration
+
+    what = "first token" if result.is_first_token else "response"
+    say(
+        f"{result.requests[1]:,} requests in {format_duration(result.shown.span)}; SLA: {what} within "
+        f"{format_duration(result.target_seconds)}; a replica starts in {format_duration(result.shown.boot_seconds)}"
+    )
+    rows = [
+        [
+            r.rule,
+            f"{s.cost.total:,.2f}",
+            f"{s.cost.compute:,.2f}",
+            f"{s.cost.penalty:,.2f}",
+            f"{s.violation_minutes:,}",
+            format_duration(s.p95_response),
+            format_duration(s.p99_response),
+            f"{s.mean_replicas:,.2f}",
+            f"{s.over_replica_hours:,.1f}",
+            f"{s.under_replica_hours:,.1f}",
+            f"{s.scale_events:,}",
+            f"{s.cold_starts:,}",
+        ]
+        for r in result.rows
+        for s in (r.shown_on,)
+    ]
+    bound = result.bound
+    rows.append(["bound", f"{bound.total:,.2f}", f"{bound.compute:,.2f}", f"{bound.penalty:,.2f}", *["–"] * 8])
+    columns = [
+        "rule",
+        "cost",
+        "compute",
+        "penalty",
+        "SLA min",
+        "p95",
+        "p99",
+        "replicas",
+        "over",
+        "under",
+        "changes",
+        "starts",
+    ]
+    table("Scaling rules on the rest of the trace (over and under in replica-hours)", columns, rows)
+    table("Settings chosen on the first part", ["rule", "setting"], [[r.rule, r.setting] for r in result.rows])
+    for sentence in (*result.verdicts(), *(f"{n[:1].upper()}{n[1:]}." for n in result.notes)):
+        say(f"- {sentence}")
+    if output is not None:
+        say(f"report: {output / 'autoscale.html'}")

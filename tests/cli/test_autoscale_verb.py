@@ -1,0 +1,84 @@
+"""`gputwin autoscale` on files of the formats it is meant for: a table, JSON, a report, and mistakes in one line."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gputwin.autoscaling.decisions.registry import rule_to_plain
+from gputwin.autoscaling.manifests.files import read_manifest
+from gputwin.cli.main import main
+from gputwin.core.rng import stream
+
+
+@pytest.fixture(scope="module")
+def conversations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return 9 minutes of requests to an LLM, twice as many in every third minute."""
+    rng = stream(0, "conversations")
+    start = datetime(2026, 1, 5, 9)
+    lines = ["TIMESTAMP,ContextTokens,GeneratedTokens"]
+    seconds = sorted(60 * m + s for m in range(9) for s in rng.uniform(0, 60, 400 if m % 3 == 2 else 200))
+    for s in seconds:
+        at = start + timedelta(seconds=float(s))
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S.%f}0,{rng.integers(50, 2000)},{rng.integers(10, 300)}")
+    path = tmp_path_factory.mktemp("autoscale") / "conversations.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_table_for_programs_and_a_report(
+    conversations: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rules = ["--rule", "hpa", "--rule", "knative"]
+    arguments = ["autoscale", str(conversations), *rules, "--load", "5", "--json", "-o", str(tmp_path / "r")]
+    assert main(arguments) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [p["policy"] for p in data["policies"]] == ["hpa", "knative", "foresight"]
+    assert data["response"] == "first token"
+    assert data["requests_first_part"] + data["requests_shown"] == 5 * 2400
+    for policy in data["policies"]:
+        assert data["foresight_bound"]["cost"] <= policy["cost"]
+        assert policy["allocated_cost"] + policy["idle_cost"] == pytest.approx(policy["compute_cost"])
+    page = (tmp_path / "r" / "autoscale.html").read_text(encoding="utf-8")
+    assert "Demand, capacity and decisions" in page
+    assert "in flight" in page
+    assert rule_to_plain(read_manifest(tmp_path / "r" / "hpa.yaml")) == data["policies"][0]["parameters"]  # type: ignore[arg-type]
+    assert (tmp_path / "r" / "knative.yaml").is_file()
+    decisions = pl.read_parquet(tmp_path / "r" / "decisions.parquet")
+    assert set(decisions["rule"]) == {"hpa", "knative", "foresight"}
+    assert decisions.filter(pl.col("reason") != "").height > 0
+
+
+def test_a_table_for_people(conversations: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["autoscale", str(conversations), "--rule", "threshold", "--sla", "5s", "--quiet"]) == 0
+    said = capsys.readouterr().out
+    assert "SLA: first token within 5 s" in said
+    assert "threshold" in said
+    assert "Settings were chosen on the first" in said
+
+
+@pytest.mark.parametrize(
+    ("more", "what"),
+    [
+        (["--rule", "magic"], "no rule 'magic'"),
+        (["--engine", "abacus"], "no engine 'abacus'"),
+        (["--load", "0"], "load must be above 0"),
+        (["--first-part", "2"], "first part must be"),
+    ],
+)
+def test_mistakes_are_one_line(
+    conversations: Path, more: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["autoscale", str(conversations), "--quiet", *more]) == 2
+    said = capsys.readouterr().err
+    assert what in said
+    assert said.count("\n") == 1
+
+
+def test_a_trace_without_requests_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["autoscale", "synthetic:pai2020?jobs=100", "--quiet"]) == 2
+    assert "neither requests with times nor request rates" in capsys.readouterr().err
