@@ -15,6 +15,7 @@ from gputwin.analysis import Analysis, analyze
 from gputwin.analysis.distributions import distribution_by
 from gputwin.analysis.frames import lazy
 from gputwin.analysis.serving import correlations
+from gputwin.core.units import format_duration
 from gputwin.traces.locate import open_trace
 from tests.report.samples import trace_of
 
@@ -204,7 +205,7 @@ def test_serving_metrics_latency_and_cold_starts() -> None:
     assert topic is not None
     texts = " ".join(r.text for r in topic.remarks)
     assert "lora 4.1 s. Loading a lora costs 2.0 times an inference (2.0 s)" in texts
-    assert "With 1 adapters a request takes 5.0 s, with 0 2.0 s: 2.5 times" in texts
+    assert "With 1 adapters a request takes 5 s, with 0 2 s: 2.5 times" in texts
 
 
 def test_distribution_functions_are_exact_at_their_points() -> None:
@@ -224,7 +225,10 @@ def test_the_sentences_carry_the_numbers_of_the_tables() -> None:
     delays = analysis.topic("delays")
     assert delays is not None
     (wait,) = delays.tables["wait"].to_dicts()
-    assert f"{wait['count']:,} tasks have a known wait: {wait['mean']:,.1f} s on average" in delays.remarks[0].text
+    assert (
+        f"{wait['count']:,} tasks have a known wait: {format_duration(wait['mean'])} on average"
+        in delays.remarks[0].text
+    )
     assert f"{wait['zero_share'] * 100:.1f} % did not wait at all" in delays.remarks[0].text
 
 

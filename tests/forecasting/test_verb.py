@@ -79,7 +79,7 @@ def test_the_section_says_what_it_shows():
     study = forecast(trace, "in-force", horizon_seconds=1800, models=("ses", "rollout", "lightgbm-change"))
     section = forecast_section(study, Timeline.of(trace))
     (headline,) = (p for p in section.parts if isinstance(p, Statement))
-    assert "beats the last value" in headline.text
+    assert "better than the last value" in headline.text
     assert [f.id for f in section.figures] == ["forecast-fan", "forecast-skill", "forecast-calibration"]
     (table,) = (p for p in section.parts if isinstance(p, TablePart))
     assert {row[2] for row in table.rows} >= {"auto", "naive", "mean"}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -74,7 +76,7 @@ class Page(HTMLParser):
             for script, attributes in zip(self.scripts, self.all("script"), strict=True)
             if attributes.get("id") == "report-data"
         ]
-        return json.loads(text)
+        return json.loads(zlib.decompress(base64.b64decode(text)))
 
 
 def strings_of(value: Any) -> list[str]:

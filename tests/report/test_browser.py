@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -14,15 +12,8 @@ from gputwin.report import write_report
 from gputwin.simulation.cluster import open_cluster
 from gputwin.simulation.load import check_load
 from gputwin.traces.synthetic import generate
+from tests.report.browser import dom, needs_browser
 
-CHROMIUM = shutil.which("chromium")
-QUIET = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
-    *("--disable-background-networking", "--disable-component-update", "--enable-logging=stderr", "--v=0"),
-)
-
-
-needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 REAL = {
     "dlrm2025": ["alibaba_v2025_dlrm"],
     "openb": ["alibaba_v2023_openb/openb_pod_list_default.csv.gz", "alibaba_v2023_openb/openb_node_list_gpu_node.csv"],
@@ -35,17 +26,15 @@ REAL = {
 
 def assert_drawn(path: Path, scheme: str, profile: Path) -> None:
     """Open the page and assert that every figure is drawn and nothing is complained about."""
-    flags = [f"--blink-settings=preferredColorScheme={int(scheme == 'light')}", f"--user-data-dir={profile}"]
-    command = [str(CHROMIUM), *QUIET, *flags, "--virtual-time-budget=5000", "--dump-dom", path.as_uri()]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=100, check=True)
-    (root,) = re.findall(r"<html[^>]*>", result.stdout)
-    places = result.stdout.count("data-figure=")
+    text, log = dom(path, profile, f"--blink-settings=preferredColorScheme={int(scheme == 'light')}", fragment="#all")
+    (root,) = re.findall(r"<html[^>]*>", text)
+    places = text.count("data-figure=")
     assert f'data-theme="{scheme}"' in root
     assert f'data-drawn="{places}"' in root
     assert "data-failed" not in root
-    assert result.stdout.count('class="main-svg"') >= places
+    assert text.count('class="main-svg"') >= places
     # What the page's policy forbids, any request among it, would be complained about on the console.
-    assert "CONSOLE" not in result.stderr
+    assert "CONSOLE" not in log
 
 
 @needs_browser

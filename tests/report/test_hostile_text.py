@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import zlib
 from dataclasses import replace
 from pathlib import Path
 
@@ -80,6 +82,7 @@ def test_no_value_can_end_the_data(page: Page) -> None:
     begin = page.source.index('id="report-data">') + len('id="report-data">')
     raw = page.source[begin : page.source.index("</script>", begin)]
     assert "<" not in raw
+    assert "<" not in zlib.decompress(base64.b64decode(raw)).decode()
     assert page.data["figures"]
 
 

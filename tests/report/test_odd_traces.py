@@ -24,7 +24,9 @@ def report(tmp_path: Path, trace: Trace, **options: Any) -> Page:
 
 
 def ids(page: Page) -> tuple[set[str | None], set[str]]:
-    return {a["id"] for a in page.all("section")}, set(page.data["figures"])
+    """Return the sections, without the evidence of the answer, and the figures, without the answer's own."""
+    sections = {a["id"] for a in page.all("section") if not str(a["id"]).endswith("-evidence")}
+    return sections, {name for name in page.data["figures"] if not name.startswith("answer-")}
 
 
 def test_only_submit_times_and_durations(tmp_path: Path) -> None:

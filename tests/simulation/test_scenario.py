@@ -85,3 +85,13 @@ def test_python_takes_a_scenario():
     total = jobs.select(["duration_seconds", *waits, *parts]).sum_horizontal()
     assert (total - jobs["jct_seconds"]).abs().max() < 1e-6
     assert result.summary["stops"].get("preempted", 0) > 0
+
+
+def test_the_checkpoint_interval_may_follow_from_a_rule():
+    data = {"trace": "t", "checkpoints": {"rule": "young", "save_seconds": 20.0}, "faults": {"mtbf_seconds": 36_000.0}}
+    assert scenario_of(data).changes.checkpoints.interval_seconds == pytest.approx(1200.0)
+    with pytest.raises(UserError, match="the checkpoint rule 'young' needs a time to save and a mean time between"):
+        _ = scenario_of({**data, "faults": None}).changes
+    both = {**data, "checkpoints": {"rule": "daly", "save_seconds": 20.0, "interval_seconds": 60.0}}
+    with pytest.raises(UserError, match="have an interval and the rule 'daly'; give one of them"):
+        _ = scenario_of(both).changes

@@ -170,11 +170,11 @@ def _binding_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     most = max(rows.values(), key=lambda r: r["time_share"])
     if most["time_share"] > 0:
         text = f"{most['resource']} binds most often: in {share(most['time_share'])} of the time, in which "
-        remarks.append(Remark(f"{text}{share(most['queueing_share'])} of all queueing happens."))
+        remarks.append(Remark(f"{text}{share(most['queueing_share'])} of all queueing happens.", False, 2))
     if free["queueing_share"] is not None and free["queueing_share"] > 0.2:
         text = f"{share(free['queueing_share'])} of all queueing happens while no resource is {FULL * 100:.0f} % allocated: "
         text += "not the cluster's size but placement, rules or the order of the queue holds these tasks up."
-        remarks.append(Remark(text, True))
+        remarks.append(Remark(text, True, 2))
     return remarks
 
 
@@ -199,7 +199,7 @@ def _slowdown_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
         f"{times(first['slowdown_mean'])} its runtime to complete on average, the longest quarter "
         f"{last['slowdown_mean']:.2f} times (mean waits {duration(first['wait_mean'])} and {duration(last['wait_mean'])})."
     )
-    return [Remark(text)]
+    return [Remark(text, False, 2)]
 
 
 def _stranded_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
@@ -214,4 +214,4 @@ def _stranded_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
         f"Of the GPUs that are free in {s.height} snapshots, {parts.pop('all')} sit on machines that cannot take the "
         f"typical GPU task, for want of {', '.join(f'{name} ({part})' for name, part in parts.items())}."
     )
-    return [Remark(text)]
+    return [Remark(text, False, 2)]

@@ -131,7 +131,7 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
     if shares:
         means = {name: time_mean(series, column) for name, column in shares.items()}
         words = ", ".join(f"{name} {share(mean)}" for name, mean in means.items())
-        remarks.append(Remark(f"On average allocated: {words}."))
+        remarks.append(Remark(f"On average allocated: {words}.", False, 0))
         if max(means.values()) < 0.01:
             text = "So little is allocated that the trace must hold but a part of the work this cluster did."
             return (*remarks, Remark(text, True))
@@ -150,19 +150,22 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
             remarks.append(
                 Remark(
                     f"{high} and {low} are out of balance: {high} fills {means[high] / means[low]:.1f} times the share that "
-                    f"{low} does, so {high} runs out first."
+                    f"{low} does, so {high} runs out first.",
+                    matters=2,
                 )
             )
     elif float(series["gpus"].sum()) > 0:
         mean, peak = time_mean(series, "gpus"), float(series["gpus"].max())  # type: ignore[arg-type]
-        remarks.append(Remark(f"Running tasks hold {mean:,.1f} GPUs on average and {peak:,.1f} in the fullest bin."))
+        text = f"Running tasks hold {mean:,.1f} GPUs on average and {peak:,.1f} in the fullest bin."
+        remarks.append(Remark(text, False, 0))
     if "queued" in series.columns and float(series["queued"].sum()) > 0:
         top = series.row(int(series["queued"].arg_max() or 0), named=True)
         busy = float((series["seconds"] * (series["queued"] >= 1)).sum()) / float(series["seconds"].sum())
         remarks.append(
             Remark(
                 f"On average {time_mean(series, 'queued'):,.1f} tasks queue, at most {top['queued']:,.0f} "
-                f"(mean over a bin); at least one does in {share(busy)} of the bins."
+                f"(mean over a bin); at least one does in {share(busy)} of the bins.",
+                matters=0,
             )
         )
     if "by_gpu_model" in tables and tables["by_gpu_model"]["gpus_share"].null_count() < tables["by_gpu_model"].height:

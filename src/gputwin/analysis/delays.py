@@ -139,7 +139,8 @@ def _wait_remarks(whole: pl.DataFrame, top: pl.DataFrame) -> tuple[Remark, ...]:
     text = f"{w['count']:,} tasks have a known wait: {duration(w['mean'])} on average"
     if w["low"] is not None:
         text += f" (95 % interval {duration(w['low'])} to {duration(w['high'])})"
-    remarks = [Remark(f"{text}, {duration(w['p50'])} in the median; {share(w['zero_share'])} did not wait at all.")]
+    text += f", {duration(w['p50'])} in the median; {share(w['zero_share'])} did not wait at all."
+    remarks = [Remark(text, False, 0)]
     carried = float(top["share_of_total"][-1])
     if w["count"] > 20 * top.height and w["mean"] > 3 * max(w["p50"], w["p90"] / 3):
         rest = (w["total"] * (1 - carried)) / (w["count"] - top.height)
@@ -173,7 +174,8 @@ def _group_remarks(by: pl.DataFrame) -> tuple[Remark, ...]:
                 Remark(
                     f"By {BY_NAME[name].title}: {label(high['group'])} waits {factor} {label(low['group'])} on average "
                     f"({duration(high['mean'])} against {duration(low['mean'])}; medians {duration(high['p50'])} and "
-                    f"{duration(low['p50'])}), and carries {share(high['share_of_total'])} of all waiting."
+                    f"{duration(low['p50'])}), and carries {share(high['share_of_total'])} of all waiting.",
+                    matters=2,
                 )
             )
     return tuple(remarks[:3])
@@ -193,8 +195,8 @@ def _runtime_remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         remarks.append(
             Remark(
                 f"{s['censored']:,} of {s['tasks']:,} tasks with a known start ({share(s['censored'] / s['tasks'])}) "
-                f"were alive when the trace ended. The plain mean leaves them out and is biased short: Kaplan–Meier, "
-                f"which counts them, gives a mean of {duration(s['km_mean'])} within {duration(s['horizon'])}"
+                f"still ran when the trace ended. The plain mean leaves them out and is too short: with them counted "
+                f"(Kaplan–Meier) tasks run {duration(s['km_mean'])} on average within {duration(s['horizon'])}"
                 + (f", {times(longer)} the plain {duration(s['mean'])}" if longer else "")
                 + f"; {median}.",
                 True,

@@ -191,14 +191,18 @@ def _limit_remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
             else f"{exact[0]} is asked for exactly up to the limit"
         )
         remarks.append(
-            Remark(f"{text}: there the limit leaves no room to burst, and the ratio says nothing about efficiency.")
+            Remark(
+                f"{text}: there the limit leaves no room to burst, and the ratio says nothing about efficiency.",
+                matters=0,
+            )
         )
     for r in limits.filter(~pl.col("resource").is_in(exact)).to_dicts():
         remarks.append(
             Remark(
-                f"{r['resource'][:1].upper()}{r['resource'][1:]} requests are {share(r['mean_of_ratios'])} of the limit as "
-                f"a mean of ratios and {share(r['ratio_of_sums'])} as a ratio of sums; {share(r['below_share'])} of "
-                "instances ask for less than their limit."
+                f"{r['resource'][:1].upper()}{r['resource'][1:]} requests add up to {share(r['ratio_of_sums'])} of their "
+                f"limits (mean of ratios {share(r['mean_of_ratios'])}); {share(r['below_share'])} of instances ask "
+                "for less than their limit.",
+                matters=0,
             )
         )
     return tuple(remarks)
@@ -216,13 +220,16 @@ def _use_remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         Remark(
             f"Most is idle in {most['resource']} requests: instances use {share(most['use_over_request'])} of what they ask "
             f"for, and {share(most['reclaimable_share'])} of the requests ({most['reclaimable_hours']:,.0f} {unit}-hours "
-            "over their runtimes) lie above use. Means hide peaks, so this is an upper bound of what can be reclaimed."
+            "over their runtimes) lie above use. Means hide peaks, so this is an upper bound of what can be reclaimed.",
+            matters=2,
         )
     )
     under = [r for r in rows.values() if r["under_share"] > 0.1]
     if under:
         words = ", ".join(f"{r['resource']} {share(r['under_share'])}" for r in under)
-        remarks.append(Remark(f"Not a few use more than they asked for ({words}): their neighbours pay for it.", True))
+        remarks.append(
+            Remark(f"Some use more than they asked for ({words} of instances), at their neighbours' expense.", True)
+        )
     return tuple(remarks)
 
 

@@ -81,7 +81,8 @@ def _remarks(tables: dict[str, pl.DataFrame], effects: list[Effect], owner: str 
             Remark(
                 f"By {title}: the mean wait is longest at {label(high['group'])} ({duration(high['mean'])}, median "
                 f"{duration(high['p50'])}) and shortest at {label(low['group'])} ({duration(low['mean'])}, median "
-                f"{duration(low['p50'])})." + _across_roles(tables, name, high["group"])
+                f"{duration(low['p50'])})." + _across_roles(tables, name, high["group"]),
+                matters=0,
             )
         )
         mine = [e for e in effects if e.rule == name and e.outcome == "wait"]
@@ -125,9 +126,9 @@ def _verdict(effects: list[Effect], owner: str | None) -> list[Remark]:
         noun = f"{owner} has" if strongest.clusters == 1 else f"{owner}s have"
         text += f"; {few} {noun} tasks of both kinds in one role, too few to hold the {owner} fixed as well"
     if firm is None or firm.low is None or firm.high is None or firm.low <= 0 <= firm.high:
-        return [Remark(f"{text}. That the rule itself causes delay is not shown.", True)]
+        return [Remark(f"{text}. That the rule itself causes delay is not shown.", True, 0)]
     if firm is not strongest:
-        return [Remark(f"{text}. The rule and the {owner} cannot be told apart.", True)]
+        return [Remark(f"{text}. The rule and the {owner} cannot be told apart.", True, 0)]
     return [Remark(f"{text}: by itself the rule goes with {'longer' if firm.low > 0 else 'shorter'} waits.")]
 
 

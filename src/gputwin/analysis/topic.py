@@ -14,6 +14,8 @@ class Remark(NamedTuple):
 
     text: str
     is_warning: bool = False
+    matters: int = 1
+    """2: calls for a change; 1: worth knowing; 0: a detail, a matter of method, or said by the verdict already."""
 
 
 @dataclass(frozen=True)

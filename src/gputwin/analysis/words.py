@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 from gputwin.core.errors import shorten
-from gputwin.core.units import DAY, HOUR, MINUTE, format_duration
+from gputwin.core.units import format_duration
 
 
 def duration(seconds: float | None) -> str:
-    """Return a duration as people compare them: "187.9 s", "42 min 10 s", "28 h 28 min", "9 d 4 h"; "–" for none."""
-    if seconds is None:
-        return "–"
-    if 0 < abs(seconds) < 10 * MINUTE:
-        return f"{seconds:,.1f} s"
-    if DAY <= seconds < 4 * DAY:
-        return f"{seconds // HOUR:.0f} h {seconds % HOUR // MINUTE:02.0f} min"
+    """Return a duration as every table shows it: "3 min 08 s", "2 h 17 min", "9 d 4 h"; "–" for none."""
     return format_duration(seconds)
 
 

@@ -58,13 +58,10 @@ def _burst_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     name, r = next(((n, scales[n]) for n in ("1 h", "5 min", "1 min") if n in scales), (None, None))
     if r is None or gaps["cv"] is None:
         return []
-    degree = (
-        "far burstier than" if r["dispersion"] > 10 else "burstier than" if r["dispersion"] > 2 else "about as even as"
-    )
+    degree = "in strong bursts" if r["dispersion"] > 10 else "in bursts" if r["dispersion"] > 2 else "evenly"
     text = (
-        f"Arrivals are {degree} "
-        f"a Poisson process: counts per {name} have {r['dispersion']:,.1f} times its variance, the fullest bin has "
-        f"{times(r['peak_over_mean'])} the mean, and gaps between arrivals a CV of {gaps['cv']:.1f}."
+        f"Tasks arrive {degree}: the busiest {name} brings {times(r['peak_over_mean'])} the mean, and "
+        f"{share(r['empty_share'])} of such intervals bring none."
     )
     remarks = [Remark(text)]
     if gaps["together_share"] > 0.2:

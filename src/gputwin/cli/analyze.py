@@ -30,7 +30,7 @@ def run(
 
         gputwin analyze disaggregated_DLRM_trace.csv
 
-        gputwin analyze synthetic:pai2020?jobs=100000 -o analysis --json
+        gputwin analyze "synthetic:pai2020?jobs=100000" -o analysis --json
     """
     from gputwin.analysis import analyze
     from gputwin.analysis.store import save

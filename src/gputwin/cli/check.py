@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gputwin.cli.console import Format, Json, Quiet, emit, progress
 from gputwin.cli.options import ClusterOption, TraceArgument
 from gputwin.cli.show import check_json, show_check
+
+HAS_TABLE = True
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gputwin.simulation.load import LoadCheck
 
 
 def run(
@@ -18,7 +27,7 @@ def run(
 
     Examples:
 
-        gputwin check synthetic:pai2020?jobs=100000 --cluster pai2020
+        gputwin check "synthetic:pai2020?jobs=100000" --cluster pai2020
 
         gputwin check dlrm --cluster homogeneous:200x8
     """
@@ -32,4 +41,10 @@ def run(
         step("comparing load with capacity")
         result = check_load(opened, target)
 
-    emit(check_json(target, result), json, lambda: show_check(target, result))
+    emit(check_json(target, result), json, lambda: show_check(target, result), lambda: _frame(result))
+
+
+def _frame(check: LoadCheck) -> pl.DataFrame:
+    import polars as pl
+
+    return pl.DataFrame(check.to_json()["loads"])

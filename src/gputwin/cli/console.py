@@ -1,36 +1,95 @@
-"""How verbs talk: results on stdout (tables for people, one JSON object for programs), the rest on stderr."""
+"""How verbs talk: results on stdout (conclusion and tables for people, one object for programs), the rest on stderr."""
 
 from __future__ import annotations
 
+import io
 import json
 import math
-import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gputwin.cli.progress import progress
+from gputwin.cli.settings import settings
+from gputwin.cli.terminal import is_terminal, print_table, wrapped
+from gputwin.core.table import Kind, Table
+
 if TYPE_CHECKING:
+    import polars as pl
+
     from gputwin.simulation.cluster import Cluster
     from gputwin.traces.dataset import Trace
 
-PIPED_WIDTH = 120
+__all__ = [
+    "Format",
+    "Json",
+    "Quiet",
+    "Seed",
+    "announce_compilation",
+    "emit",
+    "progress",
+    "say",
+    "show",
+    "table",
+    "warn",
+    "warn_of_overload",
+]
+
+SCREENS = 88
+"""Lines of two screens; what is longer is shown by --full."""
+_LAST_LINES = 3
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
-Quiet = Annotated[bool, typer.Option("--quiet", help="No progress on stderr.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
 Format = Annotated[str | None, typer.Option("--format", help="Format of raw input; detected when not given.")]
 
 
-def emit(data: Mapping[str, Any], as_json: bool, render: Callable[[], None]) -> None:
-    """Print `data` as JSON, or call `render` to show it to a person."""
-    if as_json:
+def emit(
+    data: Mapping[str, Any],
+    as_json: bool,
+    render: Callable[[], None],
+    main: Callable[[], pl.DataFrame] | None = None,
+) -> None:
+    """Print `data` as JSON, the verb's `main` table as asked for by --as, or call `render` to show it to a person."""
+    wanted = settings().as_
+    if as_json or wanted == "json":
         # Escaped, so that it is the same JSON whatever encoding the terminal or pipe has.
         sys.stdout.write(json.dumps(_plain(data), allow_nan=False) + "\n")
+    elif wanted in ("csv", "parquet") and main is not None:
+        _write_frame(main(), wanted)
     else:
+        _show(render)
+
+
+def _show(render: Callable[[], None]) -> None:
+    """Print what `render` does, no longer than two screens unless everything is asked for."""
+    shown = io.StringIO()
+    with redirect_stdout(shown):
         render()
+    lines = shown.getvalue().splitlines()
+    if len(lines) > SCREENS and not settings().full:
+        kept = SCREENS - _LAST_LINES - 1
+        more = f"… {len(lines) - kept - _LAST_LINES:,} more lines: --full"
+        lines = [*lines[:kept], more, *lines[-_LAST_LINES:]]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _write_frame(frame: pl.DataFrame, wanted: str) -> None:
+    from gputwin.core.errors import UserError
+
+    if wanted == "csv":
+        from gputwin.report.html import as_csv
+
+        sys.stdout.write(as_csv(frame))
+        return
+    if is_terminal():
+        raise UserError("Parquet is not text; send it to a file: gputwin … --as parquet > table.parquet")
+    sys.stdout.flush()
+    frame.write_parquet(sys.stdout.buffer)
 
 
 def _plain(value: Any) -> Any:
@@ -45,27 +104,25 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], note: str = "") -> None:
     """Print a table; columns whose cells are all numbers, or look like it, are set right."""
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
+    cells = tuple(tuple(str(cell) for cell in row) for row in rows)
+    show(Table(title, {name: _kind([row[i] for row in cells]) for i, name in enumerate(columns)}, cells, note))
 
-    grid = Table(title=escape(title), title_justify="left", title_style="bold", header_style="bold")
-    for i, name in enumerate(columns):
-        cells = [str(row[i]) for row in rows]
-        numeric = bool(cells) and all(c[:1].isdigit() or c[:1] in "-–." for c in cells)
-        grid.add_column(escape(name), justify="right" if numeric else "left", overflow="fold")
-    for row in rows:
-        grid.add_row(*(escape(str(cell)) for cell in row))
-    # Rich takes what is not a terminal for one of 80 columns.
-    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    Console(soft_wrap=False, width=PIPED_WIDTH if piped else None).print(grid)
+
+def show(shown: Table) -> None:
+    """Print a table as wide as the terminal, with all its rows where everything is asked for."""
+    print_table(shown, full=settings().full)
+
+
+def _kind(cells: Sequence[str]) -> Kind:
+    is_number = bool(cells) and all(c[:1].isdigit() or c[:1] in "-–−+." for c in cells)
+    return Kind.NUMBER if is_number else Kind.TEXT
 
 
 def say(text: str = "") -> None:
-    """Print a line of the result."""
-    sys.stdout.write(text + "\n")
+    """Print a line of the result; in a terminal it is wrapped between words."""
+    sys.stdout.write(wrapped(text) + "\n")
 
 
 def warn(text: str) -> None:
@@ -89,18 +146,3 @@ def announce_compilation(quiet: bool) -> None:
 
     if not quiet and not is_compiled():
         sys.stderr.write("compiling the engine for this machine: about a minute, only this once\n")
-
-
-@contextmanager
-def progress(quiet: bool) -> Iterator[Callable[[str], None]]:
-    """Yield a function that shows the current step on stderr while a spinner turns; silent where quiet or piped."""
-    if quiet or not sys.stderr.isatty():
-        yield lambda step: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("starting", total=None)
-        yield lambda step: bar.update(task, description=step)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Json, Quiet, Seed, announce_compilation, emit, progress, say
-from gputwin.cli.show import check_json, ingest_json, show_check, show_comparison, show_description, show_ingest
+from gputwin.cli.console import Json, Quiet, Seed, announce_compilation, emit, progress, say, show
+from gputwin.cli.show import check_json, ingest_json, show_check, show_description, show_ingest
 
 CLUSTER = "pai2020"
 REPLICATES = 3
@@ -32,9 +32,11 @@ def run(
         gputwin demo -o demo --jobs 100000 --seed 7
     """
     from gputwin.report import write_report
+    from gputwin.report.sections.comparison import differences, next_steps, side_by_side
     from gputwin.simulation.cluster import open_cluster
     from gputwin.simulation.load import check_load
     from gputwin.studies.comparison import compare, run_scenarios
+    from gputwin.studies.comparison.verdict import recommendation
     from gputwin.traces.describe import describe
     from gputwin.traces.ingest import ingest
     from gputwin.traces.locate import SYNTHETIC, check_jobs
@@ -76,8 +78,11 @@ def run(
         say("\n4. Compared with the cluster's capacity")
         show_check(cluster, check)
         say(f"\n5. Simulated under {len(compared.labels)} sets of rules, {REPLICATES} seeds")
-        show_comparison(compared)
-        say("\n6. Report")
+        show(side_by_side(compared))
+        show(differences(compared))
+        say("\n6. Report\n")
+        say(f"Conclusion: {recommendation(compared)}")
+        say(f"Next: {next_steps(compared)[0]}")
         say(str(report))
 
     data = {

@@ -19,7 +19,7 @@ def run(
 
         gputwin describe dlrm
 
-        gputwin describe synthetic:pai2020?jobs=100000 --json
+        gputwin describe "synthetic:pai2020?jobs=100000" --json
     """
     from gputwin.cli.serving import serving_of, show_serving
     from gputwin.traces.describe import describe

@@ -7,8 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, show, table
 from gputwin.cli.options import TraceArgument
+
+HAS_TABLE = True
+_BEST = 5
 
 if TYPE_CHECKING:
     from gputwin.forecasting.study import ForecastStudy
@@ -82,41 +85,65 @@ def run(
 
             step("writing the forecast")
             save_study(study, opened, output)
-    emit(
-        {**study.to_json(), "directory": None if output is None else str(output)}, json, lambda: _render(study, output)
-    )
+    data = {**study.to_json(), "directory": None if output is None else str(output)}
+    emit(data, json, lambda: _render(study, output), lambda: study.forecast.frame)
 
 
 def _render(study: ForecastStudy, output: Path | None) -> None:
-    spans = study.spans()
-    tested = study.tested.schedule.end - study.tested.schedule.test
-    for lead, words in spans.items():
-        here = study.scores.filter(lead=lead)
-        for name in study.series.names:
-            rows = [
-                [
-                    r["model"],
-                    f"{r['relative_rmse']:.4f}",
-                    f"{r['skill_naive']:+.1%}",
-                    f"{r['skill_naive_low']:+.1%} … {r['skill_naive_high']:+.1%}",
-                    f"{r['skill_mean']:+.1%}",
-                    f"{r['skill_zero']:+.1%}",
-                    f"{r['coverage']:.0%}",
-                    f"{r['worst_share']:.0%}",
-                ]
-                for r in here.filter(series=name).sort("rmse", maintain_order=True).to_dicts()
-            ]
-            columns = ["model", "RMSE/mean", "skill: naive", "95 %", "mean", "zero", "80 % covers", "worst 1 %"]
-            table(f"{name}, {words} ahead, test part of {tested:,} bins", columns, rows)
+    """Print the forecast, whether it beats the last value, and the models' scores: the best few, or all with --full."""
+    from gputwin.cli.settings import settings
+    from gputwin.report.sections.forecast import expected, headline, main_series
+
+    say(headline(study)[0])
+    show(expected(study))
     for note in study.series.notes:
         say(note)
+    lead, span = list(study.spans().items())[-1]
+    tested = study.tested.schedule.end - study.tested.schedule.test
+    if settings().full:
+        for each, words in study.spans().items():
+            for name in study.series.names:
+                _scores(study, each, name, f"{name}, {words} ahead, test part of {tested:,} bins")
+        for line in study.verdicts:
+            say(line)
+    else:
+        name = main_series(study)
+        _scores(study, lead, name, f"{name}, {span} ahead: the best models on {tested:,} bins", most=_BEST)
+        say("All models, series and horizons: --full; as a report: -o DIR")
     for model, why in study.tested.skipped.items():
         say(f"left out {model}: {why}")
     for tuning in study.tunings:
         best = tuning.best
         setting = ", ".join(f"{k}={v}" for k, v in best.parameters.items()) or "its defaults"
         say(f"tuned {tuning.model}: {best.score:.4f} of the last value's error with {setting}")
-    for line in study.verdicts:
-        say(line)
     if output is not None:
         say(f"report: {output / 'report.html'}")
+
+
+def _scores(study: ForecastStudy, lead: int, name: str, title: str, most: int | None = None) -> None:
+    """Print how well each model did on the test part, the best first."""
+    found = study.scores.filter(lead=lead, series=name).sort("rmse", maintain_order=True)
+    rows = [
+        [
+            r["model"],
+            f"{r['relative_rmse']:.4f}",
+            f"{r['skill_naive']:+.1%}",
+            f"{r['skill_naive_low']:+.1%} … {r['skill_naive_high']:+.1%}",
+            f"{r['coverage']:.0%}",
+            f"{r['skill_mean']:+.1%}",
+            f"{r['skill_zero']:+.1%}",
+            f"{r['worst_share']:.0%}",
+        ]
+        for r in (found if most is None else found.head(most)).to_dicts()
+    ]
+    columns = [
+        "model",
+        "RMSE/mean",
+        "gain",
+        "its 95 %",
+        "80 % covers",
+        "gain to mean",
+        "gain to zero",
+        "worst 1 %",
+    ]
+    table(title, columns, rows)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from io import TextIOWrapper
+from typing import Annotated
 
 import typer
 
@@ -30,25 +31,47 @@ from gputwin.cli import (
     queueing,
     report,
     reproduce,
+    reproduce_schedulers,
     simulate,
     slice,
     split,
     traces,
     tune,
 )
+from gputwin.cli.interrupt import EXIT_INTERRUPTED, leave_now, leave_promptly
+from gputwin.cli.settings import with_common_options
 from gputwin.core.errors import UserError, shorten
 
-EXIT_FAULT, EXIT_MISTAKE, EXIT_INTERRUPTED = 1, 2, 130
+EXIT_FAULT, EXIT_MISTAKE = 1, 2
 
 app = typer.Typer(
     name="gputwin",
-    help="A digital twin of a GPU cluster: read what it did, explain it, and ask what if.",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="markdown",
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        from gputwin import __version__
+
+        typer.echo(f"gputwin {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """A digital twin of a GPU cluster: read what it did, explain it, and ask what if."""
+
+
 app.add_typer(traces.app, name="traces")
+reproduce_schedulers.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
 for verb in (
     ingest,
@@ -76,7 +99,12 @@ for verb in (
     demo,
     bench,
 ):
-    app.command(verb.__name__.rpartition(".")[2])(verb.run)
+    has_table = getattr(verb, "HAS_TABLE", False)
+    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run, has_table=has_table))
+for group in (traces.app, reproduce.app):
+    for command in group.registered_commands:
+        if command.callback is not None:
+            command.callback = with_common_options(command.callback)
 
 
 def run() -> None:
@@ -85,13 +113,18 @@ def run() -> None:
         if isinstance(stream, TextIOWrapper):
             # A dash that an old terminal does not have is no reason to fail.
             stream.reconfigure(errors="replace")
-    sys.exit(main(sys.argv[1:]))
+    leave_promptly()
+    code = main(sys.argv[1:])
+    if code == EXIT_INTERRUPTED:
+        leave_now()
+    sys.exit(code)
 
 
 def main(arguments: list[str]) -> int:
     """Return the exit code of running the command with `arguments`."""
     try:
-        result = app(args=arguments, prog_name="gputwin", standalone_mode=False)
+        # Asking for nothing is asking for help.
+        result = app(args=arguments or ["--help"], prog_name="gputwin", standalone_mode=False)
         sys.stdout.flush()
     except typer.TyperException as error:
         return _complain(_usage_line(error), EXIT_MISTAKE)
@@ -113,6 +146,9 @@ def main(arguments: list[str]) -> int:
             raise
         what = shorten(" ".join(f"{type(error).__name__}: {error}".split()), 300)
         return _complain(f"internal error: {what} (set GPUTWIN_DEBUG=1 for the traceback)", EXIT_FAULT)
+    if result == EXIT_INTERRUPTED:
+        # Typer turns an interrupt into this.
+        return _complain("interrupted", EXIT_INTERRUPTED)
     return result if isinstance(result, int) else 0
 
 

@@ -120,9 +120,10 @@ def _nodes(trace: Trace, cluster: str | None, quiet: bool) -> Cluster:
 
 
 def _render(result: PlacementResult, time: float, output: Path | None) -> None:
-    from gputwin.report.sections.placement_plan import verdict
+    from gputwin.report.sections.placement_plan import RESOURCE_WORDS, verdict
 
     problem = result.problem
+    say(verdict(result))
     say(f"{int(problem.counts.sum()):,} instances in {len(problem.groups):,} groups alive at {time / 3600:,.0f} h")
     rows = [
         [
@@ -136,8 +137,7 @@ def _render(result: PlacementResult, time: float, output: Path | None) -> None:
     if rows:
         table("Methods", ["method", problem.unit, "lower bound", "CPU s"], rows)
     for kind, shares in result.to_json()["allocation"].items():
-        say(f"{kind}: " + ", ".join(f"{r} {s:.1%}" for r, s in shares.items() if s > 1e-6))
-    say(verdict(result))
+        say(f"{kind}: " + ", ".join(f"{RESOURCE_WORDS.get(r, r)} {s:.1%}" for r, s in shares.items() if s > 1e-6))
     if output is not None:
         say(f"report: {output / 'placement.html'}")
 

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn_of_overload
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, show, table, warn_of_overload
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scheduler
 
 EXIT_UNREACHABLE = 3
 _ROWS = 12
 
+HAS_TABLE = True
+
 if TYPE_CHECKING:
+    import polars as pl
+
     from gputwin.optimization.capacity.evaluate import Point
     from gputwin.optimization.capacity.plan import Plan
 
@@ -54,7 +58,7 @@ def run(
 
     Examples:
 
-        gputwin plan synthetic:pai2020?jobs=100000 --cluster pai2020 --target p95_wait=600
+        gputwin plan "synthetic:pai2020?jobs=100000" --cluster pai2020 --target p95_wait=600
 
         gputwin plan philly.csv --cluster homogeneous:100x8 --target mean_wait=10m --growth 1.3 --what-if -o plan
     """
@@ -69,6 +73,7 @@ def run(
     if by not in (None, "gpu_model"):
         raise UserError(f"--by {by}: capacity can be planned by gpu_model")
     rules = scheduler(order, backfill, placement, policies)
+    said = f"order {rules.order}, backfill {rules.backfill}, placement {rules.placement}"
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         base = cluster_for(opened, cluster)
@@ -89,16 +94,28 @@ def run(
         )
         if output is not None:
             step("writing the report")
-            write_plan_report(output, opened, result)
+            write_plan_report(output, opened, result, rules=said)
     data = {**result.to_json(), "warnings": warnings, "directory": None if output is None else str(output)}
-    emit(data, json, lambda: _render(result, output))
+    emit(data, json, lambda: _render(result, output, said), lambda: _points_frame(result))
     if result.answer is None:
         raise typer.Exit(EXIT_UNREACHABLE)
 
 
-def _render(result: Plan, output: Path | None) -> None:
+def _points_frame(result: Plan) -> pl.DataFrame:
+    import polars as pl
+
     from gputwin.optimization.capacity.evaluate import describe_points
 
+    return pl.DataFrame(describe_points(result.points, result.target), infer_schema_length=None)
+
+
+def _render(result: Plan, output: Path | None, rules: str) -> None:
+    from gputwin.optimization.capacity.evaluate import describe_points
+    from gputwin.optimization.capacity.verdict import sentences
+    from gputwin.report.sections.capacity import headline, levers_table, nodes_table
+
+    say(headline(result))
+    say(f"Rules: {rules}")
     say(
         f"{result.jobs:,} jobs that ask for {result.load_gpus:,.0f} GPUs on average; {result.cluster.name} has "
         f"{result.cluster.node_count:,} nodes and {result.cluster.gpu_count:,} GPUs; theory alone would take "
@@ -126,18 +143,11 @@ def _render(result: Plan, output: Path | None) -> None:
     left = len(result.points) - len(rows)
     table("Simulated capacities" + (f" ({left} more with --json)" if left else ""), columns, rows)
     if result.answer is not None:
-        rows = [
-            [g.name, g.gpu_model or "–", f"{g.count:,}", f"{result.nodes_by_type[g.name]:,}"]
-            for g in result.cluster.groups
-        ]
-        table("The plan", ["node type", "GPU model", "nodes now", "nodes planned"], rows)
+        show(nodes_table(result))
     if result.levers:
-        rows = [
-            [x.name, x.what, _duration(x.to_json()["value_seconds"]), "–" if x.change is None else f"{x.change:+.1%}"]
-            for x in result.levers
-        ]
-        table("What if, on the planned nodes", ["lever", "what", result.target.name, "change"], rows)
-    say(result.verdict())
+        show(levers_table(result))
+    for sentence in sentences(result):
+        say(f"- {sentence}")
     if output is not None:
         say(f"report: {output / 'plan.html'}")
 

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gputwin.cli.console import Json, Quiet, emit, table
 from gputwin.cli.options import Policies
+
+HAS_TABLE = True
+
+if TYPE_CHECKING:
+    import polars as pl
 
 
 def run(
@@ -43,4 +50,10 @@ def run(
         ]
         table("Policies", ["kind", "name", "rule", "parameters", "source"], rows)
 
-    emit({"policies": entries}, json, render)
+    def frame() -> pl.DataFrame:
+        import polars as pl
+
+        flat = [{**e, "parameters": ",".join(f"{k}={v:g}" for k, v in e["parameters"].items())} for e in entries]
+        return pl.DataFrame(flat)
+
+    emit({"policies": entries}, json, render, frame)

@@ -49,7 +49,7 @@ def run(
 
         gputwin profile pai_joined_1000_sample.csv -o pai-profile
 
-        gputwin profile synthetic:pai2020?jobs=20000 --model forest --model online --cluster homogeneous:40x8 --json
+        gputwin profile "synthetic:pai2020?jobs=20000" --model forest --model online --cluster homogeneous:40x8 --json
     """
     from gputwin.profiling.profile import CANDIDATES, profile
     from gputwin.studies.prediction_value.study import prediction_value_in_time
@@ -84,6 +84,13 @@ def run(
     }
 
     def render() -> None:
+        from gputwin.report.sections.profile import headline
+
+        say(headline(found, runs))
+        if runs is None and value:
+            say(
+                "What predictions are worth was not simulated: no cluster that holds the widest job gets a queue of these."
+            )
         classes = found.classes
         table(
             f"{len(classes.classes)} job classes; {classes.rows_clustered:,} of {classes.rows:,} tasks clustered, "
@@ -109,11 +116,6 @@ def run(
         )
         if runs is not None:
             value_table(runs)
-            say(verdict(runs))
-        elif value:
-            say(
-                "The value of predictions was not simulated: no cluster that holds the widest job gets a queue of these."
-            )
         for what in written.values():
             say(what)
 

@@ -34,7 +34,7 @@ def run(
 
     Examples:
 
-        gputwin queueing synthetic:pai2020?jobs=100000 --cluster pai2020
+        gputwin queueing "synthetic:pai2020?jobs=100000" --cluster pai2020
 
         gputwin queueing thetagpu_jobs.csv.gz --cluster homogeneous:24x8 -o theta-queueing
     """
@@ -58,12 +58,16 @@ def run(
 
 def _render(result: ThreeWay, output: Path | None) -> None:
     from gputwin.core.units import format_duration
+    from gputwin.report.sections.queueing import headline
 
     jobs = result.jobs
+    say(headline(result))
     say(
         f"{result.subject.gpu_jobs:,} jobs in {format_duration(jobs.until - jobs.begin)} on {result.cluster} "
         f"({result.gpus:,} GPUs): order {result.scheduler.order}, backfill {result.scheduler.backfill}"
     )
+    for sentence in (*result.verdicts, *(f"{note[:1].upper()}{note[1:]}." for note in result.notes)):
+        say(f"- {sentence}")
     rows = [
         ["theory", p.model, *_cells(p.figures), result.error(p.figures)] for p in result.predictions if not p.why_not
     ]
@@ -84,8 +88,6 @@ def _render(result: ThreeWay, output: Path | None) -> None:
     if result.laws:
         rows = [[x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", f"{x.difference:+.1%}"] for x in result.laws]
         table("Operational laws on the trace", ["law", "says", "measured", "by the law", "difference"], rows)
-    for sentence in (*result.verdicts, *(f"{note[:1].upper()}{note[1:]}." for note in result.notes)):
-        say(f"- {sentence}")
     if output is not None:
         say(f"report: {output / 'queueing.html'}")
 

@@ -20,8 +20,9 @@ def run(
     ] = None,
     runs: Annotated[
         list[Path] | None,
-        typer.Option("--run", metavar="DIR", help="A saved run to compare with the others; the first is the baseline."),
+        typer.Option("--run", metavar="DIR", help="A saved run; of several the first is the baseline."),
     ] = None,
+    brief: Annotated[bool, typer.Option("--brief", help="The answer alone, on one printed page.")] = False,
     title: Annotated[
         str | None, typer.Option("--title", help="Title of the report; the trace's own otherwise.")
     ] = None,
@@ -29,15 +30,17 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Write a report of a trace: workload, cluster, load check, data quality, and where every number comes from.
+    """Write a report as one HTML file: the answer first, then the figures behind it, in sections that open on demand.
 
-    The file needs nothing else: it opens offline, in light and dark, and prints.
+    The report answers how long work waits in a trace and how full its cluster is; with --run what a run does to its jobs,
+    and with several of them which rules to use. The file needs nothing else: it opens offline, in light and dark, and
+    prints.
 
     Examples:
 
         gputwin report dlrm --cluster homogeneous:200x8 -o dlrm.html
 
-        gputwin report synthetic:pai2020?jobs=100000 -o pai.html
+        gputwin report "synthetic:pai2020?jobs=100000" -o pai.html
 
         gputwin report pai --run fifo --run sjf --run easy -o comparison.html
     """
@@ -58,13 +61,24 @@ def run(
             check = check_load(opened, target)
         step("writing the report")
         fidelity = fidelity_of(opened)
-        compared = None
+        compared, single = None, None
         if runs:
             opened_runs = [SimulationResult.open(path) for path in runs]
             check_same_trace(opened, dict(zip(map(str, runs), opened_runs, strict=True)))
-            compared = compare(label_runs(opened_runs))
+            if len(opened_runs) > 1:
+                compared = compare(label_runs(opened_runs))
+            else:
+                single = opened_runs[0]
         path = write_report(
-            output, opened, check=check, cluster=named, fidelity=fidelity, title=title, compared=compared
+            output,
+            opened,
+            check=check,
+            cluster=named,
+            fidelity=fidelity,
+            title=title,
+            compared=compared,
+            simulated=single,
+            brief=brief,
         )
 
     emit({"report": str(path), "bytes": path.stat().st_size}, json, lambda: say(str(path)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gputwin.cli.console import say, table
+from gputwin.cli.console import say, show, table
 from gputwin.core.units import format_count, format_duration
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def show_description(d: Description) -> None:
     for name, spread, form in (
         ("wait", d.wait_seconds, format_duration),
         ("runtime", d.runtime_seconds, format_duration),
-        ("GPUs per task", d.gpus_requested, "{:g}".format),
+        ("GPUs per task", d.gpus_requested, "{:.4g}".format),
     ):
         if spread:
             cells = [form(spread[k]) for k in ("mean", "p50", "p95", "p99", "max")]
@@ -108,28 +108,17 @@ def check_json(cluster: Cluster, check: LoadCheck) -> dict[str, Any]:
 
 
 def show_check(cluster: Cluster, check: LoadCheck) -> None:
-    """Print offered load against capacity, tasks that never fit, and the verdict."""
-    say(f"{cluster.name}: {cluster.node_count:,} nodes, {cluster.gpu_count:,} GPUs")
-    rows = [
-        [
-            x.resource,
-            x.models,
-            format_count(x.capacity),
-            f"{x.mean:.3f}",
-            f"{x.p95:.3f}",
-            f"{x.peak:.3f}",
-            f"{x.time_above_capacity:.1%}",
-        ]
-        for x in check.loads
-    ]
-    columns = ["resource", "GPU models", "capacity", "mean", "p95", "peak", "time above 1"]
-    table("Offered load / capacity", columns, rows)
-    if not check.never_fit.is_empty():
-        rows = [[f"{r['tasks']:,}", r["reason"], r["example_job"]] for r in check.never_fit_by_reason().to_dicts()]
-        table("Can never be placed", ["tasks", "why", "for example"], rows)
+    """Print the verdict, offered load against capacity, and tasks that never fit."""
+    from gputwin.report.sections.load import load_table, never_table
+
     say(check.verdict)
     for text in check.window.sentences():
         say(text)
+    say(f"{cluster.name}: {cluster.node_count:,} nodes, {cluster.gpu_count:,} GPUs")
+    if check.loads:
+        show(load_table(check.loads))
+    if not check.never_fit.is_empty():
+        show(never_table(check))
 
 
 def show_fidelity(fidelity: pl.DataFrame) -> None:
@@ -161,27 +150,11 @@ def _figure(value: float | None) -> str:
 
 
 def show_comparison(compared: Comparison) -> None:
-    """Print scenarios side by side, the change of the mean wait, and which to choose."""
+    """Print which scenario to choose, scenarios side by side, and the differences to the first with their intervals."""
+    from gputwin.report.sections.comparison import differences, side_by_side
     from gputwin.studies.comparison.verdict import recommendation
 
-    rows = []
-    for row in compared.means().to_dicts():
-        change = "–"
-        if row["scenario"] != compared.baseline:
-            gap = compared.difference(row["scenario"], "mean wait")
-            change = f"{gap['difference']:+,.1f}"
-            if gap["low"] is not None:
-                change += f" [{gap['low']:+,.1f}, {gap['high']:+,.1f}]"
-        rows.append(
-            [
-                row["scenario"],
-                *(format_duration(row[name]) for name in ("mean wait", "p95 wait", "mean JCT")),
-                change,
-                *(f"{row[name]:.1%}" for name in ("GPU allocation", "fragmentation")),
-                f"{row['fairness']:.3f}",
-            ]
-        )
-    change = f"mean wait less {compared.baseline}'s, s"
-    columns = ["scenario", "mean wait", "p95 wait", "mean JCT", change, "GPUs", "fragmented", "fairness"]
-    table("Scenarios", columns, rows)
     say(recommendation(compared))
+    show(side_by_side(compared))
+    if compared.differences.height:
+        show(differences(compared))

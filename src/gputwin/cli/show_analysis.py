@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gputwin.cli.console import say, table
+from gputwin.core.units import format_duration
 
 if TYPE_CHECKING:
     import polars as pl
@@ -14,16 +15,17 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 24
 _LARGEST = 8
-_HOUR = 3600.0
+_TIMES = ("mean", "low", "high", "p50", "p95", "p99", "max", "km_mean", "km_p50")
+_PUBLISHED = ("published_seconds", "trace_seconds")
 
 
 class _Shown(NamedTuple):
-    """A table to print: its columns with their titles, and what to divide numbers by."""
+    """A table to print: its columns with their titles, and those that are durations."""
 
     name: str
     title: str
     columns: Mapping[str, str]
-    scale: float = 1.0
+    durations: Sequence[str] = ()
 
 
 _SPREAD = {"count": "tasks", "mean": "mean", "low": "from", "high": "to", "p50": "p50", "p95": "p95", "p99": "p99"}
@@ -45,8 +47,8 @@ _TABLES: Mapping[str, tuple[_Shown, ...]] = {
         ),
     ),
     "delays": (
-        _Shown("wait", "Wait, s", _WAIT),
-        _Shown("wait_by", "Wait, s,", _GROUP | _WAIT | {"share_of_total": "of all %"}),
+        _Shown("wait", "Wait", _WAIT, _TIMES),
+        _Shown("wait_by", "Wait", _GROUP | _WAIT | {"share_of_total": "of all %"}, _TIMES),
         _Shown(
             "wait_over_completion",
             "Wait over completion time",
@@ -54,15 +56,15 @@ _TABLES: Mapping[str, tuple[_Shown, ...]] = {
         ),
     ),
     "runtimes": (
-        _Shown("runtime", "Runtime, h", _SPREAD, _HOUR),
-        _Shown("runtime_by", "Runtime, h,", _GROUP | _SPREAD | {"share_of_total": "of all %"}, _HOUR),
+        _Shown("runtime", "Runtime", _SPREAD, _TIMES),
+        _Shown("runtime_by", "Runtime", _GROUP | _SPREAD | {"share_of_total": "of all %"}, _TIMES),
         _Shown(
             "survival",
-            "Runtime with those still alive counted, h,",
+            "Runtime with those still alive counted",
             _GROUP
             | {"tasks": "tasks", "censored": "still alive", "mean": "plain mean", "km_mean": "Kaplan–Meier mean"}
             | {"p50": "plain p50", "km_p50": "Kaplan–Meier p50"},
-            _HOUR,
+            _TIMES,
         ),
     ),
     "tenants": (
@@ -81,9 +83,14 @@ _TABLES: Mapping[str, tuple[_Shown, ...]] = {
     ),
     "placement": (
         _Shown(
-            "rules", "Wait, s,", _GROUP | {"count": "tasks", "mean": "mean", "p50": "p50", "waited_share": "waited %"}
+            "rules",
+            "Wait",
+            _GROUP | {"count": "tasks", "mean": "mean", "p50": "p50", "waited_share": "waited %"},
+            _TIMES,
         ),
-        _Shown("rules_by_role", "Wait, s,", _GROUP | {"role": "role", "count": "tasks", "mean": "mean", "p50": "p50"}),
+        _Shown(
+            "rules_by_role", "Wait", _GROUP | {"role": "role", "count": "tasks", "mean": "mean", "p50": "p50"}, _TIMES
+        ),
     ),
     "efficiency": (
         _Shown(
@@ -136,22 +143,45 @@ _TABLES: Mapping[str, tuple[_Shown, ...]] = {
     "published": (
         _Shown(
             "claims",
-            "Published, s",
+            "Published",
             {
                 "claim": "claim",
                 "published_seconds": "published",
                 "trace_seconds": "this trace",
                 "reproduces": "reproduces",
             },
+            _PUBLISHED,
         ),
     ),
 }
 
 
+_MAIN = {"delays": ("wait", "wait_by"), "runtimes": ("runtime",), "efficiency": ("use",)}
+"""Topic → its tables that are shown without --full; of a table by several dimensions the first."""
+
+
 def show_analysis(analysis: Analysis, written: Mapping[str, str]) -> None:
-    """Print the analysis."""
-    if not analysis.topics:
-        say("The trace has nothing that could be analysed.")
+    """Print what the analysis comes to, its main findings and tables, and where the rest is."""
+    from gputwin.analysis.verdict import main_findings, verdict
+    from gputwin.cli.settings import settings
+
+    say(verdict(analysis).text)
+    if settings().full:
+        _show_all(analysis)
+    else:
+        for remark in main_findings(analysis):
+            say(f"{'!' if remark.is_warning else '·'} {remark.text}")
+        for topic in analysis.topics:
+            for shown in _TABLES.get(topic.name, ()):
+                found = topic.table(shown.name)
+                if found is not None and shown.name in _MAIN.get(topic.name, ()):
+                    _show(*next(_parts(found, shown.title)), shown)
+        say("All tables and findings: --full; as a report: -o DIR")
+    for what, path in written.items():
+        say(f"{what}: {path}")
+
+
+def _show_all(analysis: Analysis) -> None:
     for topic in analysis.topics:
         say(f"\n{topic.title}\n{'─' * len(topic.title)}")
         for shown in _TABLES.get(topic.name, ()):
@@ -161,8 +191,6 @@ def show_analysis(analysis: Analysis, written: Mapping[str, str]) -> None:
                     _show(title, part, shown)
         for remark in topic.remarks:
             say(f"{'!' if remark.is_warning else '·'} {remark.text}")
-    for what, path in written.items():
-        say(f"{what}: {path}")
 
 
 def _parts(found: pl.DataFrame, title: str) -> Iterator[tuple[str, pl.DataFrame]]:
@@ -174,7 +202,7 @@ def _parts(found: pl.DataFrame, title: str) -> Iterator[tuple[str, pl.DataFrame]
         return
     for part in found.partition_by("dimension", maintain_order=True):
         name = part["dimension"][0]
-        by = f"{title} by {BY_NAME[name].title}" if name in BY_NAME else title.rstrip(",")
+        by = f"{title} by {BY_NAME[name].title}" if name in BY_NAME else title
         count = next((c for c in ("count", "tasks") if c in part.columns), None)
         if part.height > _MOST_ROWS and count is not None:
             yield f"{by}: the {_LARGEST} largest of {part.height:,}", part.sort(count, descending=True).head(_LARGEST)
@@ -185,7 +213,7 @@ def _parts(found: pl.DataFrame, title: str) -> Iterator[tuple[str, pl.DataFrame]
 def _show(title: str, part: pl.DataFrame, shown: _Shown) -> None:
     columns = {c: name for c, name in shown.columns.items() if c in part.columns}
     rows = [
-        [_cell(name, v, shown.scale) for name, v in zip(columns.values(), row, strict=True)]
+        [_cell(name, v, column in shown.durations) for (column, name), v in zip(columns.items(), row, strict=True)]
         for row in _rows(part, columns)
     ]
     table(title, list(columns.values()), rows)
@@ -195,7 +223,7 @@ def _rows(part: pl.DataFrame, columns: Mapping[str, str]) -> Sequence[tuple[Any,
     return part.select(list(columns)).rows()
 
 
-def _cell(name: str, value: Any, scale: float) -> str:
+def _cell(name: str, value: Any, is_duration: bool) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool):
@@ -205,6 +233,7 @@ def _cell(name: str, value: Any, scale: float) -> str:
     if isinstance(value, float):
         if name.endswith("%"):
             return f"{value * 100:.1f}"
-        value = value / scale
+        if is_duration:
+            return format_duration(value)
         return f"{value:,.2f}" if abs(value) < 10_000 else f"{value:,.0f}"
     return str(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,13 +17,19 @@ from gputwin.cli.console import (
     emit,
     progress,
     say,
+    show,
     table,
     warn,
     warn_of_overload,
 )
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument
 
+HAS_TABLE = True
+
 if TYPE_CHECKING:
+    from gputwin.cli.progress import Step
+    from gputwin.simulation.engine.world import World
+    from gputwin.simulation.result import SimulationResult
     from gputwin.simulation.scenario import Scenario
     from gputwin.simulation.tenants import TenantView
 
@@ -33,7 +40,7 @@ def run(
     cluster: ClusterOption = None,
     order: Order = "fifo",
     placement: Placement = "first-fit",
-    backfill: Backfill = "strict",
+    backfill: Backfill = "greedy",
     share: Annotated[
         str, typer.Option("--share", help="GPU shares: fraction, or exclusive (rounded up).")
     ] = "fraction",
@@ -46,13 +53,23 @@ def run(
     ] = "",
     speed: Annotated[str, typer.Option("--speed", help="Work a second by GPU model, as in V100=1,T4=0.4.")] = "",
     checkpoint: Annotated[
-        str, typer.Option("--checkpoint", help="As in interval=30m,save=20s,restart=1m,on_preemption=yes.")
+        str,
+        typer.Option(
+            "--checkpoint", help="As in interval=30m,save=20s,restart=1m; interval=young, daly or exact with --mtbf."
+        ),
     ] = "",
     mtbf: Annotated[str | None, typer.Option("--mtbf", help="Mean time between failures of a node, as in 30d.")] = None,
     repair: Annotated[str, typer.Option("--repair", help="Mean time to repair a node.")] = "1h",
     elastic: Annotated[
         str, typer.Option("--elastic", help="Shrink running jobs: least_share=0.5,scaling_exponent=0.8.")
     ] = "",
+    power: Annotated[bool, typer.Option("--power", help="Tell energy and carbon.")] = False,
+    power_limit: Annotated[
+        str, typer.Option("--power-limit", help="Watts a GPU may draw, by model, as in V100=150; slows jobs there.")
+    ] = "",
+    carbon: Annotated[
+        str, typer.Option("--carbon", help="Grid's g/kWh, or a CSV of time_seconds,grams_per_kwh.")
+    ] = "400",
     policies: Policies = None,
     resolution: Annotated[str | None, typer.Option("--resolution", help="Step of the series, as in 5m.")] = None,
     sla: Annotated[str | None, typer.Option("--sla", help="Count jobs that wait longer, as in 10m.")] = None,
@@ -69,7 +86,7 @@ def run(
 
     Examples:
 
-        gputwin simulate synthetic:pai2020?jobs=100000 --cluster pai2020 --order sjf --backfill greedy -o run
+        gputwin simulate "synthetic:pai2020?jobs=100000" --cluster pai2020 --order sjf --backfill greedy -o run
 
         gputwin simulate philly.csv --cluster homogeneous:300x8 --backfill easy --json
 
@@ -106,6 +123,7 @@ def run(
             elasticity=_settings("--elastic", elastic),
             faults=None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)},
             checkpoints=_checkpoints(checkpoint),
+            power=_power(power, power_limit, carbon),
             prediction=predict,
             seed=seed,
             resolution_seconds=None if resolution is None else _seconds(resolution),
@@ -123,7 +141,7 @@ def run(
         step("simulating")
         believed = believed_by(scenario.prediction, opened, warn)
         predictions = None if isinstance(believed, str) else believed
-        result = simulate_scenario(scenario, opened, target, predictions)
+        result = simulate_scenario(scenario, opened, target, predictions, told=_told(step))
         if output is not None:
             step("saving the run")
             result.save(output)
@@ -137,7 +155,17 @@ def run(
         "warnings": warnings,
         "run_directory": directory,
     }
-    emit(data, json, lambda: _render(result, view, output))
+    emit(data, json, lambda: _render(result, view, output), lambda: result.jobs)
+
+
+def _told(step: Step) -> Callable[[World], None]:
+    """Return a function that shows how many of the jobs have arrived."""
+    from gputwin.simulation.engine.world import ARRIVAL
+
+    def tell(world: World) -> None:
+        step("simulating", min(int(world.loop[ARRIVAL]) / max(world.queue.jobs.size, 1), 1.0))
+
+    return tell
 
 
 def _scenario_file(trace: list[str], context: typer.Context) -> Scenario | None:
@@ -194,11 +222,38 @@ def _speeds(text: str) -> dict[str, object] | None:
 
 
 def _checkpoints(text: str) -> dict[str, object] | None:
+    from gputwin.simulation.checkpointing import RULES
+
     found = _settings("--checkpoint", text)
     if found is None:
         return None
+    if found.get("interval") in RULES:
+        found["rule"] = found.pop("interval")
     times = ("interval", "save", "restart", "resize")
     return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
+
+
+def _power(asked: bool, limits: str, carbon: str) -> dict[str, object] | None:
+    found = _settings("--power-limit", limits)
+    if not asked and found is None:
+        return None
+    return {"limits": found or {}, "carbon": carbon}
+
+
+def _render_power(summary: dict[str, Any]) -> None:
+    """Print what drew how much."""
+    power = summary.get("power")
+    if not power:
+        return
+    total = max(power["energy_kwh"], 1e-12)
+    parts = {"servers": "servers_kwh", "GPUs idle": "idle_gpus_kwh", "contexts": "contexts_kwh", "load": "load_kwh"}
+    rows = [[name, f"{power[key]:,.1f}", f"{power[key] / total:.1%}"] for name, key in parts.items()]
+    table("Energy, kWh", ["part", "kWh", "share"], rows)
+    say(
+        f"{power['energy_kwh']:,.1f} kWh, {power['mean_watts'] / 1000:,.1f} kW on average, {power['carbon_kg']:,.1f} kg CO2"
+    )
+    if power["assumed_gpu_models"]:
+        say(f"draw of these GPU models is assumed: {', '.join(power['assumed_gpu_models'])}")
 
 
 def _render_lives(summary: dict[str, Any]) -> None:
@@ -220,37 +275,30 @@ def _render_lives(summary: dict[str, Any]) -> None:
         say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))
 
 
-def _render(result, view: TenantView, output: Path | None) -> None:  # type: ignore[no-untyped-def]
+def _render(result: SimulationResult, view: TenantView, output: Path | None) -> None:
     from gputwin.cli.tenants import show_tenants
     from gputwin.core.units import format_duration
+    from gputwin.report.sections.run import causes_tables, waits_table
+    from gputwin.simulation.verdict import rules_words, run_verdict
 
     s, m = result.summary, result.manifest
-    rules = m["scheduler"]
-    say(
-        f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): order {rules['order']}, "
-        f"backfill {rules['backfill']}, placement {rules['placement']}"
-    )
+    say(run_verdict(result).text)
+    say(f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): {rules_words(result)}")
     if s["jobs_already_running"]:
         say(
             f"{s['jobs_already_running']:,} of them ran when the trace began: they hold their place from then on and "
             "count as waiting only where there was no room for them"
         )
-    rows = []
-    for name in ("wait_seconds", "jct_seconds"):
-        if s[name]:
-            rows.append(
-                [name.removesuffix("_seconds"), *(format_duration(s[name][k]) for k in ("mean", "p50", "p95", "p99"))]
-            )
-    if s["bounded_slowdown"]:
-        rows.append(["bounded slowdown", *(f"{s['bounded_slowdown'][k]:.2f}" for k in ("mean", "p50", "p95", "p99"))])
-    table("Jobs", ["what", "mean", "p50", "p95", "p99"], rows)
-    figures = [["outcomes", ", ".join(f"{k} {v:,}" for k, v in s["outcomes"].items())]]
+    show(waits_table(result))
+    for shown in causes_tables(result):
+        show(shown)
+    figures = [["outcomes", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in s["outcomes"].items())]]
     figures += [["makespan", format_duration(s["makespan_seconds"])]]
-    figures += [[f"allocation of {k}", f"{v:.1%}"] for k, v in s["allocation"].items()]
-    figures += [["GPU fragmentation", f"{s['fragmentation']:.1%}"]]
-    figures += [[f"allocated but unused {k}", f"{v:.1%}"] for k, v in (s["unused_allocation"] or {}).items()]
+    figures += [[f"{_resource(k)} allocated", f"{v:.1%}"] for k, v in s["allocation"].items()]
+    figures += [["GPUs lost to fragmentation", f"{s['fragmentation']:.1%}"]]
+    figures += [[f"{_resource(k)} allocated but unused", f"{v:.1%}"] for k, v in (s["unused_allocation"] or {}).items()]
     for key, label in (
-        ("jain_fairness", "Jain's fairness"),
+        ("jain_fairness", "fairness between tenants (1: equal)"),
         ("load_balance", "load balance"),
         ("throughput_jobs_per_hour", "jobs per hour"),
     ):
@@ -260,14 +308,16 @@ def _render(result, view: TenantView, output: Path | None) -> None:  # type: ign
         figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
     table("Cluster", ["what", "value"], figures)
     _render_lives(s)
-    causes = s["wait_causes_seconds"] or {}
-    total = sum(causes.values())
-    if total > 0:
-        jobs = s["jobs_with_wait"]
-        rows = [[k.replace("_", " "), format_duration(v / jobs), f"{v / total:.1%}"] for k, v in causes.items() if v]
-        table("Why jobs waited", ["cause", "mean per job", "share"], sorted(rows, key=lambda r: -float(r[2][:-1])))
+    _render_power(s)
     show_tenants(view)
     for why, count in s["tasks_left_out"].items():
         say(f"{count:,} tasks not simulated: {why}")
     if output is not None:
         say(f"run: {output}")
+
+
+def _resource(name: str) -> str:
+    """Return a resource as people say it: "GPUs", "GPUs of V100", "CPU"."""
+    known = {"gpu": "GPUs", "cpu": "CPU", "rdma": "RDMA"}
+    model = name.removeprefix("gpu_")
+    return known.get(name) or (f"GPUs of {model}" if name.startswith("gpu_") else name.replace("_", " "))

@@ -78,6 +78,9 @@ def _bar(silent: bool) -> Callable[[int, int], None]:
 
 
 def _render(result: Tuned, output: Path | None) -> None:
+    from gputwin.report.tuning import headline
+
+    say(headline(result))
     names = [c.name for c in result.study.configurations]
     ranked = sorted(range(len(names)), key=lambda i: result.expected[i])[:10]
     rows = [
@@ -88,11 +91,6 @@ def _render(result: Tuned, output: Path | None) -> None:
     table("Best ten", ["configuration", "windows", "expected loss (present = 1)", "on the Pareto front"], rows)
     say(
         f"chosen: {names[result.chosen]}, after {result.simulations:,} simulations; a full sweep takes {result.full_sweep:,}"
-    )
-    test = result.test
-    say(
-        f"held-out windows: loss {test.difference:+.3f} against the present configuration "
-        f"({test.low:+.3f} to {test.high:+.3f}, {test.pairs} pairs): {test.verdict}"
     )
     if output is not None:
         say(f"report: {output / 'tuning.html'}")

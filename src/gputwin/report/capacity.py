@@ -16,9 +16,9 @@ from gputwin.traces.dataset import Trace
 DATA_FILE, PAGE_FILE = "plan.json", "plan.html"
 
 
-def write_plan_report(path: Path, trace: Trace, plan: Plan) -> Path:
-    """Write the plan to the directory `path`, all or nothing, and return the path of the page."""
-    section = capacity(plan)
+def write_plan_report(path: Path, trace: Trace, plan: Plan, *, rules: str = "") -> Path:
+    """Write the plan to the directory `path`, all or nothing, and return the path of the page; `rules` are named there."""
+    section = capacity(plan, rules)
     title = f"Capacity plan: {name_of(trace)} on {plan.cluster.name}"
     with atomic_directory(path, marker=DATA_FILE) as folder:
         text = json.dumps(plan.to_json(), indent=1, ensure_ascii=False, allow_nan=False)

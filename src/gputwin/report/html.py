@@ -1,164 +1,108 @@
-"""Sections to one HTML page that needs nothing else: style, script, Plotly and data are inside it.
+"""Sections to one HTML page that needs nothing else: style, script, Plotly and data (compressed) are inside it.
 
-Whatever comes from a trace is untrusted. It is escaped as text, and again in data, where `<` is written as `\\u003c`
-so that no value can end a script element; and the page's policy lets only the two scripts written here run and
-nothing be fetched.
+Whatever comes from a trace is untrusted. The templates escape it as text; data are base64 in the page, and `<` is
+written as `\\u003c` in them, so that no value can end a script element; and the page's policy lets only the two scripts
+written here run and nothing be fetched.
 """
 
 from __future__ import annotations
 
 import base64
 import hashlib
-import html
 import json
-from collections.abc import Iterable, Sequence
+import re
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from importlib import resources
 from itertools import groupby
+from typing import TYPE_CHECKING
 
 import polars as pl
+from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
 from gputwin import __version__
-from gputwin.analysis.topic import Remark
 from gputwin.core.errors import shorten
-from gputwin.report.page import (
-    Bullets,
-    Card,
-    Cards,
-    FigurePart,
-    Findings,
-    Kind,
-    Part,
-    Prose,
-    Section,
-    Statement,
-    TablePart,
-)
+from gputwin.report.answer import answer_of
+from gputwin.report.page import FigurePart, Part, Section
 from gputwin.report.theme import THEMES, template
 
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
 _MOST_TEXT = 4000
-_MOST_CELL = 240
 _UNSAFE_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 _FORMULA = r"^[=+\-@\t\r]"
 
 
-def render(title: str, sections: Sequence[Section]) -> bytes:
-    """Return the page as UTF-8."""
-    script, plotly = _asset("report.js"), get_plotlyjs()
-    figures = [figure for section in sections for figure in section.figures]
-    contents = "\n".join(f'<li><a href="#{_text(s.id)}">{_text(s.title)}</a></li>' for s in sections)
-    page = f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_policy(script, plotly)}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<meta name="generator" content="gputwin {__version__}">
-<title>{_text(title, 200)}</title>
-<link rel="icon" href="data:,">
-<style>
-{_asset("report.css")}</style>
-<script>{script}</script>
-</head>
-<body>
-<a class="skip" href="#content">Skip to the report</a>
-<header>
-<div><p class="kind">Trace report · gputwin {__version__}</p><h1>{_text(title, 200)}</h1></div>
-<button type="button" id="theme" aria-label="Switch between light and dark">Dark</button>
-</header>
-<nav aria-label="Contents"><p>Contents</p><ol>
-{contents}
-</ol></nav>
-<main id="content">
-<noscript><p class="statement warning">Figures need JavaScript; captions, tables and text do not.</p></noscript>
-{"".join(_section(section) for section in sections)}</main>
-<script type="application/json" id="report-data">{_data(figures)}</script>
-<script>{plotly}</script>
-</body>
-</html>
-"""
-    return page.encode("utf-8", "replace")
+def render(title: str, sections: Sequence[Section], *, brief: bool = False) -> bytes:
+    """Return the page as UTF-8: the first section as its answer, the others closed until they are asked for.
 
-
-def _section(section: Section) -> str:
-    parts = "".join(_run(is_half, list(run)) for is_half, run in groupby(section.parts, _is_half))
-    id_ = _text(section.id)
-    return f"""<section id="{id_}" aria-labelledby="{id_}-title">
-<h2 id="{id_}-title">{_text(section.title)}</h2>
-{parts}</section>
-"""
-
-
-def _is_half(part: Part) -> bool:
-    return isinstance(part, FigurePart) and part.half
-
-
-def _run(is_half: bool, parts: list[Part]) -> str:
-    inner = "".join(_part(part) for part in parts)
-    return f'<div class="halves">\n{inner}</div>\n' if is_half else inner
-
-
-def _part(part: Part) -> str:
-    match part:
-        case Prose(text):
-            return f"<p>{_text(text)}</p>\n"
-        case Statement(text, tone):
-            return f'<p class="statement {tone.value}">{_text(text)}</p>\n'
-        case Cards(cards):
-            return f'<dl class="cards">\n{"".join(_card(card) for card in cards)}</dl>\n'
-        case Bullets(items):
-            return f"<ul>\n{''.join(f'<li>{_text(item)}</li>' for item in items)}\n</ul>\n"
-        case Findings(remarks, title):
-            return _findings(remarks, title)
-        case TablePart():
-            return _table(part)
-        case FigurePart():
-            return _figure(part)
-
-
-def _findings(remarks: tuple[Remark, ...], title: str) -> str:
-    items = "".join(f'<li class="{"warning" if r.is_warning else "plain"}">{_text(r.text)}</li>\n' for r in remarks)
-    return f'<div class="findings"><h3>{_text(title)}</h3>\n<ul>\n{items}</ul></div>\n'
-
-
-def _card(card: Card) -> str:
-    note = f'<dd class="note">{_text(card.note, _MOST_CELL)}</dd>' if card.note else ""
-    return f"<div><dt>{_text(card.label)}</dt><dd>{_text(card.value, _MOST_CELL)}</dd>{note}</div>\n"
-
-
-def _table(table: TablePart) -> str:
-    kinds = list(table.columns.values())
-    head = "".join(f'<th scope="col" class="{k.value}">{_text(n)}</th>' for n, k in table.columns.items())
-    body = "\n".join(
-        "<tr>" + "".join(_cell(cell, kind) for cell, kind in zip(row, kinds, strict=True)) + "</tr>"
-        for row in table.rows
+    A brief page is the answer alone, which prints on one page.
+    """
+    answer, evidence = answer_of(sections[0])
+    others = [] if brief else [*([evidence] if evidence else []), *sections[1:]]
+    figures = [figure for figure in (answer.chart,) if figure is not None]
+    figures += [figure for section in others for figure in section.figures]
+    script = _asset("report.js")
+    plotly, digest = _plotly()
+    page = (
+        _environment()
+        .get_template("page.html")
+        .render(
+            title=title,
+            version=__version__,
+            policy=_policy(_digest(script), digest),
+            style=Markup(_asset("report.css")),
+            script=Markup(script),
+            answer=answer,
+            sections=others,
+            brief=brief,
+            brief_note="This page is the answer alone; the full report has the figures behind it and how they were made.",
+            data=Markup(_packed(_data(figures))),
+            plotly=Markup(plotly),
+        )
     )
-    note = f'<p class="note">{_text(table.note)}</p>' if table.note else ""
-    return (
-        f'<div class="table"><table>\n<caption>{_text(table.title)}</caption>\n<thead><tr>{head}</tr></thead>\n'
-        f"<tbody>\n{body}\n</tbody>\n</table>{note}</div>\n"
+    return (page.strip() + "\n").encode("utf-8", "replace")
+
+
+@cache
+def _environment() -> Environment:
+    """Return the templates, which escape whatever they are given."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    made = Environment(
+        loader=PackageLoader("gputwin.report", "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters |= {"cut": _cut, "kind": lambda part: type(part).__name__, "runs": _runs, "commands": _commands}
+    return made
+
+
+def _cut(value: object, limit: int = _MOST_TEXT) -> str:
+    return shorten(value, limit)
+
+
+def _commands(text: str) -> Markup:
+    """Return a sentence in which what stands between backticks is set as a command."""
+    parts = re.split(r"`([^`]*)`", shorten(text, _MOST_TEXT))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)
     )
 
 
-def _cell(cell: str, kind: Kind) -> str:
-    return f'<td class="{kind.value}">{_text(cell, _MOST_CELL)}</td>'
-
-
-def _figure(part: FigurePart) -> str:
-    id_, title = _text(part.id), _text(part.title)
-    height = int(part.figure.layout.height)
-    save = f'<button type="button" data-csv="{id_}" title="Download the data of this figure">Data (CSV)</button>'
-    return f"""<figure id="figure-{id_}">
-<h3>{title}</h3>
-<div class="plot" data-figure="{id_}" role="img" aria-label="{title}" style="height:{height}px"></div>
-<figcaption>{_text(part.caption)} {save}</figcaption>
-</figure>
-"""
+def _runs(parts: Iterable[Part]) -> Iterator[tuple[bool, list[Part]]]:
+    """Yield parts in runs: figures that stand side by side (True), and the others."""
+    for is_half, run in groupby(parts, lambda part: isinstance(part, FigurePart) and part.half):
+        yield is_half, list(run)
 
 
 def _data(figures: Iterable[FigurePart]) -> str:
-    """Return figures, their data and the themes as JSON that is safe inside a script element."""
+    """Return figures, their data and the themes as JSON, without signs that mean something in HTML."""
     shown, tables = {}, {}
     for part in figures:
         if part.id in shown:
@@ -179,8 +123,20 @@ def as_csv(frame: pl.DataFrame) -> str:
     return frame.with_columns(safe).write_csv()
 
 
-def _policy(*scripts: str) -> str:
-    allowed = " ".join(f"'sha256-{_digest(script)}'" for script in scripts)
+@cache
+def _plotly() -> tuple[str, str]:
+    """Return Plotly's script compressed, as base64, and the digest of the script by which the page lets it run."""
+    script = get_plotlyjs()
+    return _packed(script), _digest(script)
+
+
+def _packed(text: str) -> str:
+    """Return a text compressed, as base64."""
+    return base64.b64encode(zlib.compress(text.encode(), 9)).decode()
+
+
+def _policy(*digests: str) -> str:
+    allowed = " ".join(f"'sha256-{digest}'" for digest in digests)
     return (
         f"default-src 'none'; script-src {allowed}; style-src 'unsafe-inline'; img-src data: blob:; "
         "base-uri 'none'; form-action 'none'"
@@ -193,7 +149,3 @@ def _digest(script: str) -> str:
 
 def _asset(name: str) -> str:
     return resources.files("gputwin.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _text(value: object, limit: int = _MOST_TEXT) -> str:
-    return html.escape(shorten(value, limit))

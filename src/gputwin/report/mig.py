@@ -57,6 +57,13 @@ def mig_section(plan: FleetPlan, least: int) -> Section:
             TablePart("Layouts", {"mix on one GPU": Kind.TEXT, "GPUs": Kind.NUMBER}, rows),
         ),
         _NOTES,
+        f"How should {len(plan.after):,} {plan.gpu.name} be cut to serve this demand?",
+        ("Apply the layouts: `nvidia-mig-parted apply -f mig-parted.yaml`, the file beside this page.",)
+        if all_met
+        else (
+            f"Serve all of it: {least:,} GPUs are needed.",
+            "Or serve what matters most: give values with `--value`.",
+        ),
     )
 
 

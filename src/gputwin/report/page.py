@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gputwin.analysis.topic import Remark
+from gputwin.core.table import Kind
+from gputwin.core.table import Table as TablePart
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -19,14 +21,6 @@ def number(value: float | None) -> str:
     if value is None:
         return "–"
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:,.4g}"
-
-
-class Kind(StrEnum):
-    """What a column holds, which is how it is set."""
-
-    TEXT = "text"
-    NUMBER = "number"
-    CODE = "code"
 
 
 class Tone(StrEnum):
@@ -69,16 +63,6 @@ class Cards:
 
 
 @dataclass(frozen=True)
-class TablePart:
-    """A table: columns (name → what they hold) and cells as they are to be read."""
-
-    title: str
-    columns: dict[str, Kind]
-    rows: tuple[tuple[str, ...], ...]
-    note: str = ""
-
-
-@dataclass(frozen=True)
 class FigurePart:
     """A figure, what it shows in words and numbers, and the data behind it for download."""
 
@@ -111,14 +95,51 @@ Part = Prose | Statement | Cards | TablePart | FigurePart | Bullets | Findings
 
 @dataclass(frozen=True)
 class Section:
-    """One section of the report. `notes` say how its numbers were made; the method section gathers them."""
+    """One section of the report. `notes` say how its numbers were made; the method section gathers them.
+
+    The first section of a report is its answer: it opens with its `question`, and ends with what to do next.
+    """
 
     id: str
     title: str
     parts: tuple[Part, ...]
     notes: tuple[str, ...] = field(default=())
+    question: str = ""
+    next_steps: tuple[str, ...] = field(default=())
 
     @property
     def figures(self) -> tuple[FigurePart, ...]:
         """Return the section's figures."""
         return tuple(part for part in self.parts if isinstance(part, FigurePart))
+
+    @property
+    def gist(self) -> str:
+        """Return the sentence shown while the section is closed: its statement, first finding or key figure; "" for none."""
+        for part in self.parts:
+            if isinstance(part, Statement):
+                return part.text
+        for part in self.parts:
+            if isinstance(part, Findings) and part.remarks:
+                return part.remarks[0].text
+        for part in self.parts:
+            if isinstance(part, Cards):
+                first = part.cards[0]
+                return f"{first.label}: {first.value} {first.note}".strip()
+        return ""
+
+
+__all__ = [
+    "Bullets",
+    "Card",
+    "Cards",
+    "FigurePart",
+    "Findings",
+    "Kind",
+    "Part",
+    "Prose",
+    "Section",
+    "Statement",
+    "TablePart",
+    "Tone",
+    "number",
+]

@@ -29,11 +29,7 @@ def tuning_section(result: Tuned) -> Section:
     names = [c.name for c in result.study.configurations]
     test = result.test
     tone = Tone.GOOD if test.verdict == "adopt" else Tone.NEUTRAL
-    text = (
-        f"{names[result.chosen]} is chosen after {result.simulations:,} of {result.full_sweep:,} simulations. "
-        f"On held-out windows its loss differs by {test.difference:+.3f} from the present configuration's "
-        f"({_signed(test.low)} to {_signed(test.high)}): {test.verdict}."
-    )
+    text = headline(result)
     parts: list[Part] = [
         Statement(text, tone),
         Cards(
@@ -59,11 +55,29 @@ def tuning_section(result: Tuned) -> Section:
         "on the Pareto front": Kind.TEXT,
     }
     parts.append(TablePart("Configurations", kinds, rows))
-    return Section("tuning", "Tuning", tuple(parts), _NOTES)
+    steps = {
+        "adopt": (f"Use {names[result.chosen]}, and tune again when the workload changes.",),
+        "reject": ("Keep the present configuration.",),
+    }.get(test.verdict, ("Give the A/B test more held-out windows (`windows` in the study), or keep what there is.",))
+    question = "Which configuration of the scheduler should be used?"
+    return Section("tuning", "Tuning", tuple(parts), _NOTES, question, steps)
 
 
-def _signed(value: float) -> str:
-    return f"{value:+.3f}" if math.isfinite(value) else "without bound"
+def headline(result: Tuned) -> str:
+    """Return the chosen configuration and whether it is proven better, in two sentences."""
+    test, name = result.test, result.study.configurations[result.chosen].name
+    change = (
+        f"{abs(test.difference):.1%} {'less' if test.difference < 0 else 'more'} loss than the present configuration "
+        f"(95 %: {_percent(test.low)} to {_percent(test.high)})"
+    )
+    verdict = {"adopt": f"Adopt {name}", "reject": f"Keep the present configuration, not {name}"}.get(
+        test.verdict, f"Not decided: {name} looks best"
+    )
+    return f"{verdict}: on {test.pairs} windows that tuning never saw it has {change}."
+
+
+def _percent(value: float) -> str:
+    return f"{value:+.1%}" if math.isfinite(value) else "without bound"
 
 
 def _regret(result: Tuned) -> FigurePart:

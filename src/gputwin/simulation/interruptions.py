@@ -87,12 +87,16 @@ class Maintenance:
     up_time: float = math.inf
 
 
+REPAIRS = ("exponential", "weibull", "lognormal", "fixed")
+
+
 @dataclass(frozen=True)
 class Faults:
     """How nodes fail and are repaired, each by itself, and planned maintenance.
 
-    Time to failure is Weibull of mean `mtbf_seconds` (`shape` 1: exponential), time to repair of mean `repair_seconds`:
-    'exponential', 'lognormal' with `repair_sigma`, or 'fixed'.
+    Time to failure is Weibull of mean `mtbf_seconds` (`shape` 1: exponential, below 1: failures come in bursts, above 1:
+    with age). Time to repair has mean `repair_seconds`: 'exponential', 'weibull' with `repair_shape`, 'lognormal' with
+    `repair_sigma`, or 'fixed'. Without random failures nodes come back from maintenance at its end only.
     """
 
     mtbf_seconds: float = math.inf
@@ -101,6 +105,7 @@ class Faults:
     repair: str = "exponential"
     repair_sigma: float = 1.0
     maintenance: tuple[Maintenance, ...] = ()
+    repair_shape: float = 1.0
 
     def __post_init__(self) -> None:
         if not self.mtbf_seconds > 0:
@@ -109,8 +114,11 @@ class Faults:
             raise UserError(f"Weibull shape of failures is {self.shape:g}; give more than 0")
         if not 0 < self.repair_seconds < math.inf:
             raise UserError(f"mean time to repair is {self.repair_seconds:g} s; give more than 0")
-        if self.repair not in ("exponential", "lognormal", "fixed"):
-            raise UserError(f"unknown law of repair '{self.repair}'; known: exponential, lognormal, fixed")
+        if self.repair not in REPAIRS:
+            raise UserError(f"unknown law of repair '{self.repair}'; known: {', '.join(REPAIRS)}")
+        for name in ("repair_sigma", "repair_shape"):
+            if not 0 < getattr(self, name) < math.inf:
+                raise UserError(f"{name} is {getattr(self, name):g}; give more than 0")
 
     def laws(self) -> Floats:
         """Return the laws of failure and repair as the engine reads them."""
@@ -119,12 +127,15 @@ class Faults:
             laws[0] = WEIBULL, self.shape, self.mtbf_seconds / math.gamma(1.0 + 1.0 / self.shape)
         else:
             laws[0] = NEVER, 0.0, 0.0
-        if self.repair == "fixed":
+        if self.mtbf_seconds == math.inf:
+            laws[1] = NEVER, 0.0, 0.0
+        elif self.repair == "fixed":
             laws[1] = FIXED, self.repair_seconds, 0.0
         elif self.repair == "lognormal":
             laws[1] = LOGNORMAL, math.log(self.repair_seconds) - self.repair_sigma**2 / 2, self.repair_sigma
         else:
-            laws[1] = WEIBULL, 1.0, self.repair_seconds
+            shape = self.repair_shape if self.repair == "weibull" else 1.0
+            laws[1] = WEIBULL, shape, self.repair_seconds / math.gamma(1.0 + 1.0 / shape)
         return laws
 
 

@@ -118,6 +118,9 @@ def tasks_that_never_fit(tasks: pl.DataFrame, nodes: pl.DataFrame) -> pl.DataFra
     return pl.DataFrame(rows, schema=schema).sort("tasks", descending=True, maintain_order=True)
 
 
+_WORDS = {"cpu_milli": "CPU", "memory_mib": "memory", "disk_mib": "disk", "rdma_percent": "RDMA"}
+
+
 def _why_never(task: dict[str, Any], kinds: list[dict[str, Any]]) -> str | None:
     gpus, milli = task["gpu_count"] or 0, task["gpu_milli"] or WHOLE_GPU_MILLI
     models = set(task["gpu_models_allowed"].split("|")) if task["gpu_models_allowed"] else None
@@ -129,7 +132,7 @@ def _why_never(task: dict[str, Any], kinds: list[dict[str, Any]]) -> str | None:
     for resource in ("cpu_milli", "memory_mib", "disk_mib", "rdma_percent"):
         most = max((math.inf if k[resource] is None else k[resource]) for k in allowed if k["gpu_count"] >= gpus)
         if (task[resource] or 0) > most:
-            return f"needs more {resource} than any node with enough GPUs has"
+            return f"needs more {_WORDS[resource]} than any node with enough GPUs has"
     room = sum(k["count"] * _instances_per_node(task, k, gpus, milli) for k in allowed)
     if room == 0:
         return "no one node has enough of everything it asks for"

@@ -12,8 +12,10 @@ import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
 
 from gputwin.core.errors import InputError, UserError, shorten
+from gputwin.simulation.checkpointing import CheckpointCosts, interval
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
 from gputwin.simulation.policy import parse_policy
+from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.run import Changes, Scheduler
 
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -62,6 +64,8 @@ class CheckpointSpec(_Part):
     """When jobs save their work, and what that and a restart take (`interruptions.Checkpoints`)."""
 
     interval_seconds: AtLeastZero | None = None
+    rule: Literal["fixed", "young", "daly", "exact"] = "fixed"
+    """Where the interval comes from: given, or from the time to save and the nodes' mean time between failures."""
     save_seconds: AtLeastZero = 0.0
     restart_seconds: AtLeastZero = 0.0
     resize_seconds: AtLeastZero = 0.0
@@ -84,8 +88,9 @@ class FaultSpec(_Part):
     mtbf_seconds: Positive | None = None
     shape: Positive = 1.0
     repair_seconds: Positive = 3600.0
-    repair: Literal["exponential", "lognormal", "fixed"] = "exponential"
+    repair: Literal["exponential", "weibull", "lognormal", "fixed"] = "exponential"
     repair_sigma: Positive = 1.0
+    repair_shape: Positive = 1.0
     maintenance: tuple[MaintenanceSpec, ...] = ()
 
 
@@ -94,6 +99,16 @@ class ElasticitySpec(_Part):
 
     least_share: Annotated[float, Field(gt=0, le=1)] = 0.5
     scaling_exponent: Annotated[float, Field(gt=0, le=1)]
+
+
+class PowerSpec(_Part):
+    """Energy and carbon are told; `limits` are power limits by GPU model, W, which slow jobs on it.
+
+    `carbon` is the intensity of the grid, g/kWh: a number, or a CSV file with columns time_seconds, grams_per_kwh.
+    """
+
+    limits: dict[str, Positive] = Field(default_factory=dict)
+    carbon: str = "400"
 
 
 class Scenario(_Part):
@@ -111,6 +126,7 @@ class Scenario(_Part):
     elasticity: ElasticitySpec | None = None
     faults: FaultSpec | None = None
     checkpoints: CheckpointSpec = CheckpointSpec()
+    power: PowerSpec | None = None
     prediction: str = "oracle"
     seed: Annotated[int, Field(ge=0)] = 0
     resolution_seconds: Positive | None = None
@@ -126,13 +142,17 @@ class Scenario(_Part):
     @property
     def changes(self) -> Changes:
         """Return what may change while jobs run, as the engine takes it."""
-        saved = self.checkpoints.model_dump()
-        saved["interval_seconds"] = _or_infinity(saved["interval_seconds"])
+        saved = self.checkpoints.model_dump(exclude={"rule"})
+        saved["interval_seconds"] = _interval(self.checkpoints, self.faults)
         elastic = self.elasticity
+        speeds = {} if self.speed is None else dict(self.speed.by_model)
+        limits = {} if self.power is None else self.power.limits
+        for model, speed in speeds_under_limits(limits).items():
+            speeds[model] = speeds.get(model, 1.0) * speed
         return Changes(
             preemption=self.preemption,
-            speed="" if self.speed is None else self.speed.policy,
-            speeds={} if self.speed is None else self.speed.by_model,
+            speed=("gpu-model" if speeds else "") if self.speed is None else self.speed.policy,
+            speeds=speeds,
             checkpoints=Checkpoints(**saved),
             faults=None if self.faults is None else _faults(self.faults),
             elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
@@ -147,12 +167,29 @@ def _or_infinity(value: float | None) -> float:
     return math.inf if value is None else value
 
 
+def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:
+    """Return the work between two checkpoints, s: as given, or by the rule."""
+    if spec.rule == "fixed":
+        return _or_infinity(spec.interval_seconds)
+    if spec.interval_seconds is not None:
+        raise UserError(f"checkpoints have an interval and the rule '{spec.rule}'; give one of them")
+    if faults is None or faults.mtbf_seconds is None or not spec.save_seconds:
+        raise UserError(f"the checkpoint rule '{spec.rule}' needs a time to save and a mean time between failures")
+    return interval(spec.rule, CheckpointCosts(spec.save_seconds, spec.restart_seconds, faults.mtbf_seconds))
+
+
 def _faults(spec: FaultSpec) -> Faults:
     windows = tuple(
         Maintenance(w.node, _or_infinity(w.drain_time), w.down_time, _or_infinity(w.up_time)) for w in spec.maintenance
     )
     return Faults(
-        _or_infinity(spec.mtbf_seconds), spec.shape, spec.repair_seconds, spec.repair, spec.repair_sigma, windows
+        _or_infinity(spec.mtbf_seconds),
+        spec.shape,
+        spec.repair_seconds,
+        spec.repair,
+        spec.repair_sigma,
+        windows,
+        spec.repair_shape,
     )
 
 

@@ -12,9 +12,10 @@ import polars as pl
 
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.engine.world import World
+from gputwin.simulation.power.energy import energy_of, read_grid
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.run import Changes, Scheduler, cluster_models, run
-from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.scenario import PowerSpec, Scenario
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace
@@ -88,8 +89,16 @@ def simulate_scenario(
         changes=scenario.changes,
         told=told,
     )
+    if scenario.power is not None:
+        result = replace(result, summary={**result.summary, "power": power_of(result, scenario.power)})
     described: dict[str, Any] = scenario.model_dump(mode="json", exclude_defaults=True)
     return replace(result, manifest={**result.manifest, "scenario": described})
+
+
+def power_of(result: SimulationResult, power: PowerSpec) -> dict[str, Any]:
+    """Return energy and carbon of a run, new or saved, as plain data."""
+    frames = (result.segments, result.placements, result.nodes)
+    return energy_of(*frames, limits=power.limits, grid=read_grid(power.carbon)).to_json()
 
 
 def believed_by(prediction: str, trace: Trace, note: Callable[[str], None] = lambda text: None) -> str | pl.DataFrame:

@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gputwin.core.errors import UserError
+from gputwin.core.overwriting import may_overwrite
 
 
 @contextmanager
@@ -79,11 +80,11 @@ def _check_replaceable(path: Path, marker: str | None) -> None:
     if path.is_mount() or path == Path.cwd():
         what = "a mount point" if path.is_mount() else "the current folder"
         raise UserError(f"'{path}' is {what} and cannot be replaced; name a folder inside it")
-    if any(path.iterdir()) and not (marker and (path / marker).is_file()):
+    if any(path.iterdir()) and not (marker and (path / marker).is_file()) and not may_overwrite():
         lacks = f" and has no {marker}" if marker else ""
         raise UserError(
             f"refusing to overwrite '{path}': the folder is not empty{lacks}, so it is not one of ours;"
-            " name another folder"
+            " name another folder, or give --force"
         )
 
 

@@ -1,8 +1,10 @@
-// Draws the report's figures, switches between light and dark, prints in light, and saves the data behind a figure.
+// Draws figures when they come into sight, opens sections, switches between light and dark, prints in light, and saves
+// the data behind a figure.
 (() => {
   "use strict";
   const KEY = "gputwin-theme";
   const PRINT_WIDTH = 660;
+  const BRIEF_HEIGHT = 190;
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   // By default Plotly offers to send a chart's data to its makers' server; nothing leaves this page.
@@ -19,38 +21,98 @@
   const theme = () => (chosen === "light" || chosen === "dark" ? chosen : dark.matches ? "dark" : "light");
   root.dataset.theme = theme();
   addEventListener("error", () => { root.dataset.failed = "true"; });
+  addEventListener("unhandledrejection", () => { root.dataset.failed = "true"; });
+
+  // Plotly's script and the figures' data are in the page, compressed.
+  const unpack = (id) => {
+    const bytes = Uint8Array.from(atob(document.getElementById(id).textContent), (c) => c.charCodeAt(0));
+    return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
+  };
+  let loading = null;
+  const load = () => (loading ??= unpack("report-data").then(JSON.parse));
+  let starting = null;
+  const start = () => (starting ??= unpack("plotly").then((text) => {
+    // The page's policy lets it run by its digest.
+    const script = document.createElement("script");
+    script.textContent = text;
+    document.head.append(script);
+  }));
 
   document.addEventListener("DOMContentLoaded", () => {
-    const report = JSON.parse(document.getElementById("report-data").textContent);
     const button = document.getElementById("theme");
+    const all = document.getElementById("all");
+    const sections = [...document.querySelectorAll("section > details")];
+    const figures = [...document.querySelectorAll("[data-figure]")];
+    const isOpen = (place) => !place.closest("details:not([open])");
+    const drawn = new Set();
 
-    const draw = (name, width) => {
-      root.dataset.theme = name;
-      button.textContent = name === "dark" ? "Light" : "Dark";
-      return Promise.all([...document.querySelectorAll("[data-figure]")].map((place) => {
+    const draw = async (places, name, width) => {
+      for (const place of places) drawn.add(place);
+      const report = await load();
+      if (places.length) await start();
+      await Promise.all(places.map((place) => {
         const { data, layout } = structuredClone(report.figures[place.dataset.figure]);
         layout.template = report.themes[name];
         // A figure of few colours takes the theme's first ones.
         if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
         if (width) layout.width = width;
+        if (width && document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
         const image = { filename: place.dataset.figure, scale: 2 };
         return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
       }));
+      root.dataset.drawn = drawn.size;
     };
-    const show = () => draw(theme());
+    const paint = (name) => {
+      root.dataset.theme = name;
+      button.textContent = name === "dark" ? "Light" : "Dark";
+    };
+    const show = () => {
+      paint(theme());
+      return draw(figures.filter((place) => isOpen(place) || drawn.has(place)), theme());
+    };
 
-    show().then((drawn) => { root.dataset.drawn = drawn.length; });
+    const open = (id) => {
+      const target = id && document.getElementById(id);
+      const closed = target && (target.querySelector("details") ?? target.closest("details"));
+      if (closed) closed.open = true;
+      if (target) target.scrollIntoView();
+    };
+    const label = () => {
+      const every = sections.every((s) => s.open);
+      if (!all) return;
+      all.textContent = every ? "Close all" : "Open all";
+      all.setAttribute("aria-pressed", String(every));
+    };
+    for (const section of sections) {
+      section.addEventListener("toggle", () => {
+        label();
+        if (section.open) draw(figures.filter((f) => section.contains(f) && !drawn.has(f)), theme());
+      });
+    }
+    all?.addEventListener("click", () => {
+      const wanted = !sections.every((s) => s.open);
+      for (const section of sections) section.open = wanted;
+    });
+    addEventListener("hashchange", () => open(location.hash.slice(1)));
+
+    if (location.hash === "#all") for (const section of sections) section.open = true;
+    else open(location.hash.slice(1));
+    show();
     dark.addEventListener("change", show);
     button.addEventListener("click", () => {
       chosen = theme() === "dark" ? "light" : "dark";
       try { localStorage.setItem(KEY, chosen); } catch { /* kept for this visit only */ }
       show();
     });
-    addEventListener("beforeprint", () => draw("light", PRINT_WIDTH));
+    addEventListener("beforeprint", () => {
+      paint("light");
+      draw(figures.filter(isOpen), "light", PRINT_WIDTH);
+    });
     addEventListener("afterprint", show);
 
     for (const save of document.querySelectorAll("[data-csv]")) {
-      save.addEventListener("click", () => {
+      save.addEventListener("click", async () => {
+        const report = await load();
         const link = document.createElement("a");
         link.href = URL.createObjectURL(new Blob([report.tables[save.dataset.csv]], { type: "text/csv" }));
         link.download = `${save.dataset.csv}.csv`;
@@ -60,6 +122,7 @@
     }
 
     const links = new Map([...document.querySelectorAll("nav a")].map((a) => [a.hash.slice(1), a]));
+    for (const link of links.values()) link.addEventListener("click", () => open(link.hash.slice(1)));
     const watch = new IntersectionObserver((entries) => {
       for (const entry of entries) {
         if (!entry.isIntersecting) continue;

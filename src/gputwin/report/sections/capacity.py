@@ -7,9 +7,10 @@ import polars as pl
 from gputwin.core.units import format_duration
 from gputwin.optimization.capacity.evaluate import describe_points
 from gputwin.optimization.capacity.plan import Plan
+from gputwin.optimization.capacity.verdict import sentences
 from gputwin.report.axes import duration_axis
 from gputwin.report.figures import blank
-from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 
 _NOTES = (
     "Capacities keep the cluster's mix of node types: a cluster of one node more is the same and one node more. Every point "
@@ -24,22 +25,53 @@ _NOTES = (
 )
 
 
-def capacity(plan: Plan) -> Section:
-    """Return the section of a capacity plan."""
+def capacity(plan: Plan, rules: str = "") -> Section:
+    """Return the section of a capacity plan, found by simulating under `rules`."""
     tone = Tone.WARNING if plan.answer is None or (plan.headroom or 0.0) < 0 else Tone.GOOD
-    parts: list[Part] = [Statement(plan.verdict(), tone)]
+    parts: list[Part] = [Statement(headline(plan), tone)]
     if plan.answer is not None:
         parts.append(_cards(plan))
-    parts.append(_curve(plan))
+    parts += [_curve(plan), Bullets((*sentences(plan), *([f"Rules: {rules}."] if rules else ())))]
     if plan.answer is not None:
-        rows = tuple(
-            (g.name, g.gpu_model or "–", f"{g.count:,}", f"{plan.nodes_by_type[g.name]:,}") for g in plan.cluster.groups
-        )
-        kinds = {"node type": Kind.CODE, "GPU model": Kind.TEXT, "nodes now": Kind.NUMBER, "nodes planned": Kind.NUMBER}
-        parts.append(TablePart("The plan by node type", kinds, rows))
+        parts.append(nodes_table(plan))
     if plan.levers:
-        parts.append(_levers(plan))
-    return Section("capacity", "Capacity plan", tuple(parts), _NOTES)
+        parts.append(levers_table(plan))
+    question = f"How many nodes keep {target_words(plan)}?"
+    return Section("capacity", "Capacity plan", tuple(parts), _NOTES, question, _next_steps(plan))
+
+
+def target_words(plan: Plan) -> str:
+    """Return the target as people say it: "p95 wait under 10 min"."""
+    return f"{plan.target.name.replace('_', ' ')} under {format_duration(plan.target.seconds)}"
+
+
+def headline(plan: Plan) -> str:
+    """Return the answer in one or two sentences: the size to be sure with, the size the record needs, what is missing."""
+    if plan.record is None or plan.answer is None or plan.luck is None:
+        return sentences(plan)[0]
+    answer, have = plan.answer, plan.cluster.node_count
+    text = f"Take {answer.nodes:,} nodes ({answer.gpus:,} GPUs) to be {plan.luck.confidence:.0%} sure of "
+    text += target_words(plan)
+    text += "" if plan.growth == 1 else f" at {plan.growth:g} times the demand"
+    text += (
+        f"; on the trace as recorded {plan.record.nodes:,} nodes are enough."
+        if plan.record.nodes < answer.nodes
+        else "."
+    )
+    if have >= answer.nodes:
+        return f"{text} The cluster has {have:,}: {have - answer.nodes:,} to spare."
+    return f"{text} The cluster has {have:,}: {answer.nodes - have:,} too few."
+
+
+def _next_steps(plan: Plan) -> tuple[str, ...]:
+    if plan.answer is None:
+        return (
+            "Loosen the target, or give nodes that hold the largest jobs: `gputwin check TRACE --cluster CLUSTER`.",
+        )
+    steps = ["See how much growth costs: `gputwin plan … --growth 1.3`."]
+    if not plan.levers:
+        steps.insert(0, "See whether other rules need fewer nodes: `gputwin plan … --what-if`.")
+    return tuple(steps)
 
 
 def _cards(plan: Plan) -> Cards:
@@ -48,9 +80,11 @@ def _cards(plan: Plan) -> Cards:
     assert plan.record is not None
     luck = plan.luck
     cards = [
-        Card("Nodes planned", f"{plan.answer.nodes:,}", f"{plan.answer.gpus:,} GPUs; {luck.confidence:.0%} confidence"),
+        Card(f"Nodes to be {luck.confidence:.0%} sure", f"{plan.answer.nodes:,}", f"{plan.answer.gpus:,} GPUs"),
         Card(
-            "The record alone", f"{plan.record.nodes:,} nodes", f"others like it: {luck.low:,} to {luck.high:,} (90 %)"
+            "Nodes for the trace as recorded",
+            f"{plan.record.nodes:,}",
+            f"others like it: {luck.low:,} to {luck.high:,}",
         ),
         Card(
             plan.target.name.replace("_", " "),
@@ -106,7 +140,17 @@ def _curve(plan: Plan) -> FigurePart:
     )
 
 
-def _levers(plan: Plan) -> TablePart:
+def nodes_table(plan: Plan) -> TablePart:
+    """Return the nodes there are and the nodes planned, by node type."""
+    rows = tuple(
+        (g.name, g.gpu_model or "–", f"{g.count:,}", f"{plan.nodes_by_type[g.name]:,}") for g in plan.cluster.groups
+    )
+    kinds = {"node type": Kind.CODE, "GPU model": Kind.TEXT, "nodes now": Kind.NUMBER, "nodes planned": Kind.NUMBER}
+    return TablePart("The plan by node type", kinds, rows)
+
+
+def levers_table(plan: Plan) -> TablePart:
+    """Return what other rules and faster GPUs would do on the planned nodes."""
     rows = tuple(
         (
             x.name,

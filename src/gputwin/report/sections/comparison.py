@@ -7,7 +7,7 @@ import polars as pl
 
 from gputwin.analysis.words import duration, share
 from gputwin.report import charts
-from gputwin.report.page import Bullets, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.studies.comparison.compare import DURATIONS, METRICS, Comparison
@@ -31,15 +31,64 @@ _NOTES = (
 
 def comparison(compared: Comparison, timeline: Timeline) -> Section:
     """Return the section that puts scenarios side by side."""
-    parts: list[Part] = [Statement(recommendation(compared), Tone.GOOD), _figures(compared)]
+    parts: list[Part] = [Statement(recommendation(compared), _tone(compared)), _tiles(compared)]
     if compared.differences.height:
-        parts += [_difference_figure(compared), _differences(compared)]
+        parts += [_difference_figure(compared), differences(compared)]
+    parts.append(side_by_side(compared))
     parts += [part for part in (_causes(compared), _waits(compared)) if part is not None]
     parts += _over_time(compared, timeline)
     said = remarks(compared)
     if said:
         parts.append(Bullets(said))
-    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES)
+    question = "Which of these rules should the cluster use?"
+    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES, question, next_steps(compared))
+
+
+def _best(compared: Comparison) -> dict[str, float]:
+    known = [r for r in compared.means().to_dicts() if r["mean wait"] is not None]
+    return min(known, key=lambda r: r["mean wait"]) if known else compared.means().row(0, named=True)
+
+
+def is_proven(compared: Comparison) -> bool:
+    """Return whether the best scenario's mean wait is shorter than the baseline's beyond chance."""
+    best = str(_best(compared)["scenario"])
+    if best == compared.baseline or len(compared.labels) < 2:
+        return False
+    high = compared.difference(best, "mean wait")["high"]
+    return high is not None and high < 0
+
+
+def _tone(compared: Comparison) -> Tone:
+    return Tone.GOOD if is_proven(compared) else Tone.NEUTRAL
+
+
+def _tiles(compared: Comparison) -> Cards:
+    """Return what the best scenario does to waits, allocation and fairness, against the baseline."""
+    base, best = compared.means().row(0, named=True), _best(compared)
+    against = "" if best["scenario"] == base["scenario"] else f"under {compared.baseline}: "
+    cards = [Card("Best", str(best["scenario"]), f"by mean wait, of {len(compared.labels)}")]
+    for metric in ("mean wait", "p95 wait", "GPU allocation", "fairness"):
+        note = f"{against}{_shown(metric, base[metric])}" if against else ""
+        cards.append(Card(metric[:1].upper() + metric[1:], _shown(metric, best[metric]), note))
+    return Cards(tuple(cards))
+
+
+def next_steps(compared: Comparison) -> tuple[str, ...]:
+    """Return what to do about the verdict."""
+    best = str(_best(compared)["scenario"])
+    if len(compared.labels) < 2:
+        return ("Run the trace under other rules and compare: `gputwin simulate TRACE --order sjf -o other`.",)
+    if best == compared.baseline:
+        return (
+            f"Keep {best}.",
+            "Or ask how many nodes would shorten waits: `gputwin plan TRACE --target p95_wait=10m`.",
+        )
+    if not is_proven(compared):
+        return ("Compare over more seeds, or a longer trace, before changing anything: the difference may be chance.",)
+    return (
+        f"Use {best}, first for a part of the jobs, and watch waits and fairness.",
+        "See how many nodes it saves: `gputwin plan TRACE --target p95_wait=10m` with and without it.",
+    )
 
 
 def _shown(metric: str, value: float | None) -> str:
@@ -50,7 +99,8 @@ def _shown(metric: str, value: float | None) -> str:
     return share(value) if metric in _SHARES else f"{value:,.3f}"
 
 
-def _figures(compared: Comparison) -> TablePart:
+def side_by_side(compared: Comparison) -> TablePart:
+    """Return what each scenario does to each figure."""
     rows = tuple(
         (row["scenario"], *(_shown(metric, row[metric]) for metric in METRICS)) for row in compared.means().to_dicts()
     )
@@ -60,7 +110,8 @@ def _figures(compared: Comparison) -> TablePart:
     return TablePart("Scenarios side by side", kinds, rows, note)
 
 
-def _differences(compared: Comparison) -> TablePart:
+def differences(compared: Comparison) -> TablePart:
+    """Return by how much each scenario differs from the baseline, with 95 % intervals."""
     rows = []
     for label in compared.labels[1:]:
         cells = []
@@ -93,11 +144,18 @@ def _difference_figure(compared: Comparison) -> FigurePart:
         pl.col("difference").alias("estimate"),
     )  # fmt: skip
     best = frame.sort("estimate").row(0, named=True)
-    caption = (
-        f"Mean wait of each scenario less that of {compared.baseline}, with its 95 % interval: left of zero jobs wait "
-        f"less. The largest gain is {best['level']}'s, {_signed('mean wait', best['estimate'])}."
+    gain = (
+        f"The largest gain is under {best['level']}: jobs wait {duration(-best['estimate'])} less."
+        if best["estimate"] < 0
+        else f"Jobs wait longer under every other scenario, least under {best['level']}: {duration(best['estimate'])} more."
+        if best["estimate"] > 0
+        else "No scenario lets jobs wait less."
     )
-    figure = charts.forest(frame, f"difference of the mean wait to {compared.baseline}, s")
+    caption = (
+        f"Mean wait of each scenario against {compared.baseline}, with its 95 % interval: left of zero jobs wait less, "
+        f"right of it longer. {gain}"
+    )
+    figure = charts.forest(frame, f"change of the mean wait against {compared.baseline}, s")
     figure.update_layout(showlegend=False)
     return FigurePart("scenario-differences", "What each scenario changes", figure, caption, frame)
 

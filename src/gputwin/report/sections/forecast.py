@@ -9,19 +9,36 @@ from gputwin.forecasting.combine import AUTO
 from gputwin.forecasting.frame import column
 from gputwin.forecasting.study import ForecastStudy, span_words
 from gputwin.report import forecast_figures as figures
-from gputwin.report.page import Bullets, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone, number
+from gputwin.report.page import (
+    Bullets,
+    Card,
+    Cards,
+    FigurePart,
+    Kind,
+    Part,
+    Prose,
+    Section,
+    Statement,
+    TablePart,
+    Tone,
+    number,
+)
 from gputwin.report.timeline import Timeline
 
 _MOST_HISTORY = 400
 _MOST_SERIES = 8
 _COMPARED = 6
+_MUCH_WORSE = -0.02
+"""Skill against the last value below which the forecast is bad news."""
 
 
 def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
     """Return the section on one forecast."""
     parts: list[Part] = [
-        Statement(*_headline(study)),
+        Statement(*headline(study)),
+        _tiles(study),
         _fan(study, timeline),
+        expected(study),
         Bullets(study.verdicts[:40]),
         _skill(study),
         _table(study),
@@ -32,23 +49,103 @@ def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
     if study.tested.skipped:
         left = "; ".join(f"{model}: {why}" for model, why in study.tested.skipped.items())
         parts.append(Prose(f"Models left out: {left}."))
-    return Section("forecast", "Forecast", tuple(parts), _notes(study))
+    steps = (
+        "Place what is expected, not what is there now: `gputwin place TRACE --quantile 0.9 --ahead 6h`.",
+        "Look further ahead, or at another quantity: `gputwin forecast TRACE --horizon 1d --target arrivals`.",
+    )
+    return Section("forecast", "Forecast", tuple(parts), _notes(study), f"What will {_what(study)} be?", steps)
 
 
-def _headline(study: ForecastStudy) -> tuple[str, Tone]:
+def _what(study: ForecastStudy) -> str:
+    return {"in-force": "demand", "arrivals": "the demand of new tasks", "requests": "the request rate"}.get(
+        str(study.series.target), "the metric"
+    )
+
+
+def expected(study: ForecastStudy) -> TablePart:
+    """Return what is expected of each series at the tested horizons, with the 80 % interval and the model behind it."""
+    rows = []
+    for name in study.series.names:
+        for lead, span in study.spans().items():
+            r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
+            interval = f"{amount(r['q0.1'])} to {amount(r['q0.9'])}" if "q0.1" in r and "q0.9" in r else "–"
+            score = study.scores.filter(series=name, lead=lead, model=AUTO).row(0, named=True)
+            rows.append(
+                (
+                    name,
+                    span,
+                    amount(r["mean"]),
+                    interval,
+                    r["unit"],
+                    _choice(study, name, lead),
+                    f"{score['skill_naive']:+.1%}",
+                )
+            )
+    kinds = {"series": Kind.TEXT, "in": Kind.TEXT, "expected": Kind.NUMBER, "80 % interval": Kind.NUMBER}
+    kinds |= {"unit": Kind.TEXT, "model": Kind.TEXT, "gain": Kind.NUMBER}
+    note = "Gain: how much smaller the typical error (RMSE) was than the last value's, on the test part."
+    return TablePart("What is expected", kinds, tuple(rows), note)
+
+
+def main_series(study: ForecastStudy) -> str:
+    """Return the series a reader asks for first: GPUs where they are among them."""
+    return next((n for n in study.series.names if n == "gpu"), study.series.names[0])
+
+
+def expected_words(study: ForecastStudy) -> str:
+    """Return the forecast at the horizon in a sentence: of GPUs where they are among the series, else of the first."""
+    lead, span = list(study.spans().items())[-1]
+    name = main_series(study)
+    r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
+    text = f"In {span}: {amount(r['mean'])} {r['unit']}"
+    if "q0.1" in r and "q0.9" in r:
+        text += f" (80 %: {amount(r['q0.1'])} to {amount(r['q0.9'])})"
+    return f"{text}."
+
+
+def _choice(study: ForecastStudy, series: str, lead: int) -> str:
+    """Return the model the forecast goes by at a horizon."""
+    choice = next((c for c in study.choices if c.series == series and c.lead == lead), None)
+    return "last value" if choice is None or choice.share <= 0 else choice.model
+
+
+def amount(value: float) -> str:
+    """Return an expected amount: whole from a hundred on, else to three digits."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _tiles(study: ForecastStudy) -> Cards:
+    """Return the expected amounts at the horizon, GPUs first."""
+    lead, span = list(study.spans().items())[-1]
+    names = sorted(study.series.names, key=lambda n: n != "gpu")[:5]
+    cards = []
+    for name in names:
+        r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
+        note = f"80 %: {amount(r['q0.1'])} to {amount(r['q0.9'])}" if "q0.1" in r and "q0.9" in r else ""
+        cards.append(Card(f"{name} in {span}", f"{amount(r['mean'])} {r['unit']}", note))
+    return Cards(tuple(cards))
+
+
+def headline(study: ForecastStudy) -> tuple[str, Tone]:
+    """Return what is expected and whether the forecast beats the last value, and whether that is good news."""
+    text, tone = _skill_words(study)
+    return f"{expected_words(study)} {text}", tone
+
+
+def _skill_words(study: ForecastStudy) -> tuple[str, Tone]:
     auto = study.scores.filter(model=AUTO)
     sure = auto.filter(pl.col("skill_naive_low") > 0)
     worst = float(auto["skill_naive"].min())  # type: ignore[arg-type]
     if sure.is_empty():
         return (
-            f"Nothing that was known beforehand beats the last value for sure on these {auto.height} pairs of series and "
-            f"horizon; the choice is at worst {max(-worst, 0):.1%} worse than it.",
+            "On the test part no model is surely better than the last value, so the forecast stays close to it"
+            + (f" (at worst {-worst:.1%} worse)." if worst < 0 else "."),
             Tone.NEUTRAL,
         )
     return (
-        f"The choice beats the last value for sure in {sure.height} of {auto.height} pairs of series and horizon, and is at "
-        f"worst {max(-worst, 0):.1%} worse than it.",
-        Tone.GOOD if worst > -0.02 else Tone.WARNING,
+        f"On the test part the forecast is surely better than the last value in {sure.height} of {auto.height} cases "
+        "(series and horizons)" + (f", and at worst {-worst:.1%} worse." if worst < 0 else "."),
+        Tone.WARNING if worst <= _MUCH_WORSE else Tone.GOOD if 2 * sure.height >= auto.height else Tone.NEUTRAL,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from gputwin.core.units import format_duration
@@ -37,19 +39,20 @@ def load(subject: Subject) -> Section | None:
     check = subject.check
     if check is None:
         return None
-    parts: list[Part] = [Statement(" ".join([check.verdict, *check.window.sentences()]), _tone(check))]
+    parts: list[Part] = [Statement(" ".join([check.verdict, *check.window.sentences()]), tone_of(check))]
     whole = [x for x in check.loads if x.models == ANY]
     bound = sorted((x for x in check.loads if x.models != ANY), key=lambda x: -x.mean)
     parts += _curves(subject, check, "load", "Offered load of the whole cluster", whole)
     parts += _curves(subject, check, "load-by-model", "Offered load bound to GPU models", bound)
     if check.loads:
-        parts.append(_table([*whole, *bound]))
+        parts.append(load_table([*whole, *bound]))
     if not check.never_fit.is_empty():
-        parts.append(_never(check))
+        parts.append(never_table(check))
     return Section("load", "Load check", tuple(parts), _NOTES)
 
 
-def _tone(check: LoadCheck) -> Tone:
+def tone_of(check: LoadCheck) -> Tone:
+    """Return whether the load check is good news, bad news or neither."""
     if any(x.mean >= 1 or x.time_above_capacity > 0 for x in check.loads) or not check.never_fit.is_empty():
         return Tone.WARNING
     # Where tasks of unknown life could turn the answer, there is none.
@@ -104,7 +107,8 @@ def _capacity(x: Load) -> str:
     return f"{x.capacity / size:,.0f} {unit}"
 
 
-def _table(loads: list[Load]) -> TablePart:
+def load_table(loads: Sequence[Load]) -> TablePart:
+    """Return the offered load of each resource and set of GPU models as a share of what there is."""
     rows = [
         (
             _NAMES.get(x.resource, x.resource),
@@ -122,7 +126,8 @@ def _table(loads: list[Load]) -> TablePart:
     return TablePart("Offered load as a share of capacity", kinds, tuple(rows), note)
 
 
-def _never(check: LoadCheck) -> TablePart:
+def never_table(check: LoadCheck) -> TablePart:
+    """Return why tasks can never be placed, the most frequent reason first."""
     reasons = check.never_fit_by_reason()
     rows = [
         (f"{r['tasks']:,}", f"{r['tasks'] / check.tasks:.2%}", r["reason"], r["example_job"])

@@ -1,71 +1,149 @@
-"""What the trace is: its clock, span, counts, and the figures a reader asks for first."""
+"""The answer of a trace's report: how long work waits, how full the cluster is, what stands out, what to do next."""
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 
-from gputwin.analysis import Remark
+from gputwin.analysis.occupancy import time_mean
+from gputwin.analysis.verdict import main_findings, verdict
 from gputwin.core.units import HOUR, format_count, format_duration
+from gputwin.report import charts
 from gputwin.report.aggregates import known_sum
-from gputwin.report.page import Card, Cards, Findings, Kind, Part, Prose, Section, TablePart
+from gputwin.report.page import (
+    Card,
+    Cards,
+    FigurePart,
+    Findings,
+    Kind,
+    Part,
+    Prose,
+    Section,
+    Statement,
+    TablePart,
+    Tone,
+)
+from gputwin.report.sections.load import tone_of
+from gputwin.report.sections.workload import arrivals_figure
 from gputwin.report.subject import Subject
 from gputwin.traces.lifetimes import LIFE_COLUMNS, observed, with_lives
 from gputwin.traces.reader import Clock
 from gputwin.traces.schema import TABLES
 
-_MOST_FINDINGS = 10
+QUESTION = "How long does work wait, how full is the cluster, and what stands out?"
+_MANY_DROPPED = 0.01
 
 
 def overview(subject: Subject) -> Section:
-    """Return the overview."""
-    parts: list[Part] = [Cards(_cards(subject)), Prose(_what(subject)), Prose(_clock(subject))]
-    if main := _main_findings(subject):
-        parts.append(Findings(main, "Main findings"))
-    parts.append(_tables(subject))
+    """Return the answer of the trace's report."""
+    parts: list[Part] = [_verdict(subject)] if subject.analysis.topics else []
+    parts += [Cards(_cards(subject)), *(chart for chart in (_chart(subject),) if chart is not None)]
+    if main := main_findings(subject.analysis):
+        parts.append(Findings(main, "What stands out"))
+    parts += [Prose(_what(subject)), Prose(_clock(subject)), _tables(subject)]
     if subject.description.status:
         parts.append(_status(subject))
     notes = (
         "Quantiles interpolate linearly between neighbouring values and are taken over the tasks whose value is known.",
     )
-    return Section("overview", "Overview", tuple(parts), notes if subject.description.tasks else ())
+    return Section(
+        "overview",
+        "The trace",
+        tuple(parts),
+        notes if subject.description.tasks else (),
+        QUESTION if subject.description.tasks else "What is in this trace?",
+        _next_steps(subject),
+    )
+
+
+def _verdict(subject: Subject) -> Statement:
+    found = verdict(subject.analysis)
+    tone = {True: Tone.GOOD, False: Tone.WARNING, None: Tone.NEUTRAL}[found.is_good]
+    if subject.check is None:
+        return Statement(found.text, tone)
+    load = tone_of(subject.check)
+    worse = Tone.WARNING if Tone.WARNING in (tone, load) else tone if load == Tone.GOOD else load
+    return Statement(f"{found.text} {subject.check.verdict}", worse)
 
 
 def _cards(subject: Subject) -> tuple[Card, ...]:
+    """Return the key figures, the five a reader asks for first in front."""
     d = subject.description
-    cards = [Card("Span", format_duration(subject.timeline.span), "first to last event")]
+    cards = []
     if d.tasks:
-        cards.append(Card("Tasks", format_count(d.tasks), f"{d.jobs:,} jobs, {d.instances:,} instances"))
+        cards.append(Card("Tasks", format_count(d.tasks), f"in {format_duration(subject.timeline.span)}"))
+    if d.wait_seconds:
+        note = f"one in twenty over {format_duration(d.wait_seconds['p95'])}"
+        cards.append(Card("Median wait", format_duration(d.wait_seconds["p50"]), note))
+    if d.gpu_hours:
+        of = f"of {d.gpus:,} on {d.nodes:,} nodes" if d.nodes else f"{d.gpu_hours:,.0f} GPU-hours in all"
+        cards.append(Card("GPUs held on average", f"{d.gpus_held_mean:,.0f}", of))
+    if d.runtime_seconds:
+        note = f"one in twenty over {format_duration(d.runtime_seconds['p95'])}"
+        cards.append(Card("Median runtime", format_duration(d.runtime_seconds["p50"]), note))
+    if d.requests:
+        cards.append(Card("Requests", format_count(d.requests), "to model-serving systems"))
     for count, label, note in (
         (d.users, "Users", "who submitted tasks"),
         (d.applications, "Applications", "whose replicas the tasks are"),
-        (d.requests, "Requests", "to model-serving systems"),
         (len(d.metrics), "Metrics", f"{sum(d.metrics.values()):,} samples"),
+        (d.jobs, "Jobs", f"{d.instances:,} instances"),
     ):
         if count:
             cards.append(Card(label, format_count(count), note))
-    if d.nodes:
-        cards.append(Card("GPUs", format_count(d.gpus), f"on {d.nodes:,} nodes"))
-    if d.gpu_hours:
-        cards.append(Card("GPU-hours", format_count(d.gpu_hours), f"{d.gpus_held_mean:,.1f} GPUs held on average"))
-    for label, spread in (("Median wait", d.wait_seconds), ("Median runtime", d.runtime_seconds)):
-        if spread:
-            cards.append(
-                Card(label, format_duration(spread["p50"]), f"95th percentile {format_duration(spread['p95'])}")
-            )
+    if not d.tasks:
+        cards.append(Card("Span", format_duration(subject.timeline.span), "first to last event"))
     return tuple(cards)
 
 
-def _main_findings(subject: Subject) -> tuple[Remark, ...]:
-    """Return the first sentence of each topic and its first warning, in the report's order, ten at most."""
-    chosen: list[Remark] = []
-    for topic in subject.analysis.topics:
-        firsts = [next((r for r in topic.remarks if r.is_warning is w), None) for w in (False, True)]
-        chosen += [r for r in topic.remarks if r in firsts]
-    if len(chosen) > _MOST_FINDINGS:
-        # Warnings go first where not all find room, in their order.
-        ranked = sorted(range(len(chosen)), key=lambda i: (not chosen[i].is_warning, i))[:_MOST_FINDINGS]
-        chosen = [chosen[i] for i in sorted(ranked)]
-    return tuple(chosen)
+def _chart(subject: Subject) -> FigurePart | None:
+    """Return GPUs held and waited for over time, or what else shows the load: tasks running, or arrivals."""
+    series = subject.analysis.table("cluster", "over_time")
+    if series is None or series.height < 2:
+        return arrivals_figure(subject)
+    timeline = subject.timeline.until(float(series["begin"].max()))  # type: ignore[arg-type]
+    has_gpus = float(series["gpus"].sum()) > 0
+    held, waited, what = ("gpus", "queued_gpus", "GPUs") if has_gpus else ("running", "queued", "tasks")
+    columns = {held: "held by running tasks" if has_gpus else "running"}
+    caption = f"{time_mean(series, held):,.0f} {what} {'held' if has_gpus else 'running'} on average"
+    if waited in series.columns and float(series[waited].sum()) > 0:
+        columns[waited] = "asked for by waiting tasks" if has_gpus else "waiting"
+        caption += f"; waiting tasks ask for {time_mean(series, waited):,.1f}" if has_gpus else ""
+    shown = series.with_columns(timeline.shown(pl.col("begin")).alias("at")).select("at", "begin", *columns)
+    figure = charts.over_time(shown, columns, timeline.axis, what)
+    figure.update_layout(height=300)
+    return FigurePart("answer-load", f"{what} held and waited for, over time", figure, f"{caption}.", shown)
+
+
+def _next_steps(subject: Subject) -> tuple[str, ...]:
+    if not subject.description.tasks:
+        return (
+            ("Forecast what comes next: `gputwin forecast TRACE --target requests`.",)
+            if (subject.description.requests)
+            else ()
+        )
+    named = _cluster_option(subject)
+    steps = [
+        f"See why each job waits: `gputwin simulate TRACE{named} -o run`, then `gputwin explain run longest`.",
+        f"Find how many nodes keep waits short: `gputwin plan TRACE{named} --target p95_wait=10m`.",
+    ]
+    meta = subject.trace.meta
+    if meta.rows_read and meta.rows_dropped > _MANY_DROPPED * meta.rows_read:
+        part = meta.rows_dropped / meta.rows_read
+        steps.insert(0, f"Look at Data quality first: {part:.1%} of the rows read were dropped.")
+    return tuple(steps)
+
+
+def _cluster_option(subject: Subject) -> str:
+    """Return the option that names a cluster: none where the trace has its own, else one with room for what ran."""
+    if subject.cluster is not None:
+        return f" --cluster {subject.cluster.name}"
+    if not subject.trace.nodes.is_empty():
+        return ""
+    series = subject.analysis.table("cluster", "over_time")
+    most = 0.0 if series is None or series.is_empty() else float(series["gpus"].max())  # type: ignore[arg-type]
+    return f" --cluster homogeneous:{max(math.ceil(most / 8), 1)}x8"
 
 
 def _what(subject: Subject) -> str:

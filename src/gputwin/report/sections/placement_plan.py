@@ -12,6 +12,13 @@ from gputwin.report.figures import blank, layout_of, plain
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 
 _BARS = 120
+RESOURCE_WORDS = {
+    "gpu_milli": "GPUs",
+    "cpu_milli": "CPU",
+    "memory_mib": "memory",
+    "disk_mib": "disk",
+    "rdma_percent": "RDMA",
+}
 _NOTES = (
     "The lower bound is a number of nodes (or cost) no placement can be below: from the linear relaxation over all "
     "patterns, computed in whole numbers. The gap is the placement's distance from it; 0 means proven optimal.",
@@ -26,7 +33,12 @@ def placement_plan(result: PlacementResult) -> Section:
         parts += [_cards(result), _bars(result)]
     if result.attempts:
         parts += [_methods(result)]
-    return Section("placement-plan", "Placement", tuple(parts), _NOTES)
+    steps = (
+        "Place what is expected instead of what was there: `gputwin place TRACE --quantile 0.9 --ahead 6h`.",
+        "See what keeping it packed over time costs in moves: `gputwin place TRACE --every 6h`.",
+    )
+    question = "How few nodes hold this work?"
+    return Section("placement-plan", "Placement", tuple(parts), _NOTES, question, steps)
 
 
 def verdict(result: PlacementResult) -> str:
@@ -39,7 +51,8 @@ def verdict(result: PlacementResult) -> str:
     text = f"{placed:,} of {int(problem.counts.sum()):,} instances fit on {packing.nodes:,} nodes ({by_type})."
     if result.is_optimal:
         return f"{text} No placement does better: proven."
-    return f"{text} Objective {result.objective:,} {problem.unit}, lower bound {result.bound:,}: a gap of {result.gap:.2%}."
+    above = f"so this is at most {(result.gap or 0.0):.1%} above the best"
+    return f"{text} Any placement takes at least {result.bound:,} {problem.unit}, {above}."
 
 
 def _cards(result: PlacementResult) -> Cards:
@@ -55,7 +68,7 @@ def _cards(result: PlacementResult) -> Cards:
     shares = allocation(result.problem, packing)
     for name, by_resource in list(shares.items())[:4]:
         resource, share = max(by_resource.items(), key=lambda item: item[1])
-        cards.append(Card(f"Fullest on {name}", f"{share:.1%}", resource))
+        cards.append(Card(f"Fullest on {name}", f"{share:.1%}", RESOURCE_WORDS.get(resource, resource)))
     return Cards(tuple(cards))
 
 
@@ -83,7 +96,7 @@ def fill_frame(result: PlacementResult) -> pl.DataFrame:
 def _bars(result: PlacementResult) -> FigurePart:
     frame = fill_frame(result)
     panels = list(dict.fromkeys(zip(frame["type"], frame["resource"], strict=True)))
-    titles = [plain(f"{kind}: {resource}", 40) for kind, resource in panels]
+    titles = [plain(f"{kind}: {RESOURCE_WORDS.get(resource, resource)}", 40) for kind, resource in panels]
     figure: go.Figure = make_subplots(
         len(panels), 1, subplot_titles=titles, vertical_spacing=0.35 / max(len(panels), 1)
     )

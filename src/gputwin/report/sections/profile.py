@@ -12,11 +12,13 @@ from gputwin.profiling.evaluation.evaluate import QUANTILES
 from gputwin.profiling.evaluation.scores import LEVELS, Scores
 from gputwin.profiling.profile import Profile
 from gputwin.report import profile_figures as figures
-from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, number
+from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone, number
 from gputwin.studies.prediction_value.study import PredictionValue
 from gputwin.studies.prediction_value.verdict import verdict
 
 _MOST_CLASSES = 12
+_MOST_RIGHT = 0.5
+"""Share of durations predicted within a factor of two from which on predictions are good news."""
 _ASKED = {"CPU cores": ("cpu_milli", 1000.0), "memory GiB": ("memory_mib", 1024.0), "GPUs": ("gpu_milli", 1000.0)}
 """Column of the table → the request it shows and how many of its units make one of the column's."""
 _NOTES = (
@@ -32,7 +34,7 @@ _VALUE = "The value of predictions"
 
 def profile_sections(profile: Profile, value: PredictionValue | None = None) -> tuple[Section, ...]:
     """Return the sections on job classes, on durations and, where simulated, on the value of predictions."""
-    sections = [_classes(profile), _durations(profile)]
+    sections = [_durations(profile, value), _classes(profile)]
     if value is not None:
         sections.append(_value(value))
     return tuple(sections)
@@ -121,7 +123,7 @@ def _scores_table(title: str, first: str, tests: Mapping[str, Scores], note: str
     return TablePart(title, columns, rows, note)
 
 
-def _durations(profile: Profile) -> Section:
+def _durations(profile: Profile, value: PredictionValue | None) -> Section:
     best = profile.evaluation.scores
     ratios = pl.concat(
         e.predictions.select(pl.lit(e.model).alias("model"), (pl.col("predicted") / pl.col("actual")).alias("ratio"))
@@ -131,9 +133,14 @@ def _durations(profile: Profile) -> Section:
     held = _calibration(profile)
     top = profile.importance.head(12)
     parts: list[Part] = [
-        Statement(
-            f"The {profile.chosen} model tells {best.within_2x:.0%} of durations within a factor of two before the job "
-            f"starts; its 80 % intervals hold {best.coverage:.0%}."
+        Statement(headline(profile, value), Tone.GOOD if best.within_2x >= _MOST_RIGHT else Tone.NEUTRAL),
+        Cards(
+            (
+                Card("Predicted within 2×", f"{best.within_2x:.0%}", f"of {best.jobs:,} tested jobs"),
+                Card("Median error", duration(best.median_error_seconds), f"by {profile.chosen}, the model chosen"),
+                Card("80 % interval holds", f"{best.coverage:.0%}", "80 % is as promised"),
+                Card("Job classes", f"{len(profile.classes.classes)}", "by what tasks ask for and use"),
+            )
         ),
         _scores_table("Models, tested in time order", "model", {e.model: e.scores for e in profile.evaluations}),
         _scores_table(
@@ -166,7 +173,24 @@ def _durations(profile: Profile) -> Section:
             top,
         ),
     ]
-    return Section("durations", "Durations", tuple(parts), _NOTES[1:2])
+    steps: tuple[str, ...] = (
+        "Predict later jobs: `gputwin predict profile/model LATER -o durations.csv`.",
+        "Let the scheduler use it: `gputwin simulate LATER --order sjf --predict profile/model`.",
+    )
+    if value is None:
+        steps = ("See whether it shortens waits: `gputwin profile TRACE --value`.", *steps)
+    question = "Can it be known before a job starts how long it will run, and does that help?"
+    return Section("durations", "Durations", tuple(parts), _NOTES[1:2], question, steps)
+
+
+def headline(profile: Profile, value: PredictionValue | None = None) -> str:
+    """Return how well durations are predicted and, where simulated, what that does to waits."""
+    best = profile.evaluation.scores
+    text = (
+        f"{best.within_2x:.0%} of durations are predicted within a factor of two before the job starts "
+        f"({profile.chosen} model, tested in time order)."
+    )
+    return text if value is None else f"{text} {verdict(value)}"
 
 
 def _calibration(profile: Profile) -> pl.DataFrame:

@@ -8,9 +8,21 @@ from plotly import graph_objects as go
 from gputwin.core.units import format_duration
 from gputwin.report.axes import duration_axis
 from gputwin.report.figures import DASHES, blank, plain
-from gputwin.report.page import Bullets, FigurePart, Kind, Part, Section, TablePart, number
+from gputwin.report.page import (
+    Bullets,
+    Card,
+    Cards,
+    FigurePart,
+    Kind,
+    Part,
+    Section,
+    Statement,
+    TablePart,
+    Tone,
+    number,
+)
 from gputwin.studies.validation.curve import STABILITY_SERVERS
-from gputwin.studies.validation.theory import Figures
+from gputwin.studies.validation.theory import Figures, Prediction
 from gputwin.studies.validation.threeway import ThreeWay
 
 _LEAST_WAIT = 1.0
@@ -19,17 +31,69 @@ _NOTES = (
     "counted. Models that speak of job slots have GPUs over the mean GPUs of a running job of them.",
     "Each simulation drops one assumption of M/M/c: Poisson arrivals are uniform times over the same span, so that the "
     "load is the same in all of them; those that are drawn are means of three seeds.",
-    "Peakedness is the variance over the mean of the GPUs that would be in use if there were no end of them.",
+    "Peakedness is the variance over the mean of the GPUs that would be in use with unlimited GPUs.",
 )
 
 
 def queueing(result: ThreeWay, curve: pl.DataFrame, stable: tuple[pl.DataFrame, float, float]) -> Section:
     """Return the section of a three-way comparison."""
-    parts: list[Part] = [Bullets(result.verdicts), _three_way(result), _wait_against_load(result, curve)]
-    parts += [_classes(result), _fits(result), _stability(stable)]
+    parts: list[Part] = [Statement(headline(result), _tone(result)), _tiles(result), _wait_against_load(result, curve)]
+    parts += [Bullets(result.verdicts), _three_way(result), _classes(result), _fits(result), _stability(stable)]
     if result.laws:
         parts.append(_laws(result))
-    return Section("queueing", "Theory, simulation, trace", tuple(parts), _NOTES)
+    steps = (
+        "Size the cluster by simulation, which needs none of these assumptions: "
+        f"`gputwin plan TRACE --cluster {result.cluster} --target p95_wait=10m`.",
+    )
+    question = "Can queueing theory predict how long jobs wait here?"
+    return Section("queueing", "Theory, simulation, trace", tuple(parts), _NOTES, question, steps)
+
+
+def _usable(result: ThreeWay) -> list[Prediction]:
+    return [p for p in result.predictions if not p.why_not and p.figures.mean_wait is not None]
+
+
+def _nearest(result: ThreeWay) -> Prediction | None:
+    """Return the model whose mean wait is nearest to the simulation's."""
+    wait = result.rungs[-1].figures.mean_wait or 0.0
+    return min(_usable(result), key=lambda p: abs((p.figures.mean_wait or 0.0) - wait), default=None)
+
+
+def headline(result: ThreeWay) -> str:
+    """Return whether theory predicts the mean wait, in one or two sentences."""
+    real, near = result.rungs[-1].figures.mean_wait, _nearest(result)
+    said = f"Simulated on its nodes, jobs wait {_wait(real)} on average."
+    if near is None:
+        return f"{said} No model of theory applies to these jobs."
+    model = f"{near.model} says {_wait(near.figures.mean_wait)}"
+    if _is_close(result):
+        return f"{said} Theory is close: {model}."
+    return f"{said} Theory does not predict that: {model}, and is the nearest model. Plan by simulation here."
+
+
+def _is_close(result: ThreeWay) -> bool:
+    """Return whether the nearest model is within a factor of 1.5, or both say that jobs wait under a second."""
+    near, real = _nearest(result), result.rungs[-1].figures.mean_wait
+    if near is None or real is None:
+        return False
+    ratio = max(near.figures.mean_wait or 0.0, 1.0) / max(real, 1.0)
+    return 1 / 1.5 <= ratio <= 1.5
+
+
+def _tone(result: ThreeWay) -> Tone:
+    return Tone.GOOD if _is_close(result) else Tone.WARNING
+
+
+def _tiles(result: ThreeWay) -> Cards:
+    real = result.rungs[-1].figures
+    cards = [Card("Simulated mean wait", _wait(real.mean_wait), f"one in twenty over {_wait(real.p95_wait)}")]
+    if (near := _nearest(result)) is not None:
+        cards.append(Card("Theory's mean wait", _wait(near.figures.mean_wait), f"{near.model}, the nearest model"))
+    if result.trace is not None and result.trace.mean_wait is not None:
+        cards.append(Card("Trace's mean wait", _wait(result.trace.mean_wait), "as recorded"))
+    if real.utilisation is not None:
+        cards.append(Card("GPUs in use", f"{real.utilisation:.1%}", f"of {result.gpus:,}"))
+    return Cards(tuple(cards))
 
 
 def _wait(seconds: float | None) -> str:

@@ -64,19 +64,29 @@ def arrivals_caption(frame: pl.DataFrame, subject: Subject, what: str, of: int) 
     return f"{text}. {of - total:,} more have no known arrival time." if of > total else f"{text}."
 
 
-def _arrivals(subject: Subject) -> list[Part]:
+def arrivals_figure(subject: Subject, id_: str = "answer-arrivals") -> FigurePart | None:
+    """Return arrivals over time; None where no task has a known arrival time."""
     times = known_times(subject.trace.scan("tasks"), ARRIVAL)
     if times.is_empty():
-        return [Prose("No task has a known arrival time.")]
+        return None
     timeline = subject.timeline.until(float(times.max()))  # type: ignore[arg-type]
     frame = aggregates.counts_over_time(times, timeline)
     caption = arrivals_caption(frame, subject, "tasks", subject.description.tasks)
     figure = figures.counts_over_time(frame, timeline.axis, "tasks per bin")
-    parts: list[Part] = [FigurePart("arrivals", "Arrivals over time", figure, caption, frame)]
+    return FigurePart(id_, "Arrivals over time", figure, caption, frame)
+
+
+def _arrivals(subject: Subject) -> list[Part]:
+    figure = arrivals_figure(subject, "arrivals")
+    if figure is None:
+        return [Prose("No task has a known arrival time.")]
+    times = known_times(subject.trace.scan("tasks"), ARRIVAL)
+    timeline = subject.timeline.until(float(times.max()))  # type: ignore[arg-type]
+    parts: list[Part] = [figure]
     week = aggregates.weekly_rate(times, timeline)
     if week is not None:
-        figure = figures.weekly_rate(week, "tasks/h")
-        parts.append(FigurePart("week", "Arrivals by hour and weekday", figure, _week_caption(week, subject), week))
+        map_ = figures.weekly_rate(week, "tasks/h")
+        parts.append(FigurePart("week", "Arrivals by hour and weekday", map_, _week_caption(week, subject), week))
     return parts
 
 

@@ -31,10 +31,16 @@ def recommendation(comparison: Comparison) -> str:
     alike = [
         r["scenario"] for r in ranked[1:] if r["mean wait"] - best["mean wait"] <= _ALIKE * (base["mean wait"] or 0)
     ]
+    if not _is_sure(comparison, best):
+        return (
+            f"No set of rules is proven better than {comparison.baseline}: the shortest mean wait is "
+            f"{format_duration(best['mean wait'])} under {best['scenario']}, {_against(comparison, best)}."
+            + _doubt(comparison, best)
+        )
     text = f"Choose {best['scenario']}: the mean wait is {format_duration(best['mean wait'])}, {_against(comparison, best)}."
     if alike:
         text += f" {_listed(alike)} {'does' if len(alike) == 1 else 'do'} about as well."
-    return text + _doubt(comparison, best) + _price(base, best)
+    return text + _price(base, best)
 
 
 def remarks(comparison: Comparison) -> tuple[str, ...]:
@@ -49,7 +55,7 @@ def remarks(comparison: Comparison) -> tuple[str, ...]:
     if unsure:
         rows.append(
             f"The mean wait under {_listed(unsure)} differs from that under {comparison.baseline} by no more than chance "
-            "may: the 95 % interval holds zero."
+            "may (95 %)."
         )
     worst = max(comparison.means().to_dicts(), key=lambda r: r["mean wait"] or 0.0)
     causes = comparison.causes().filter(pl.col("scenario") == worst["scenario"]).sort("seconds", descending=True)
@@ -66,12 +72,24 @@ def _against(comparison: Comparison, best: dict[str, float]) -> str:
     gap = comparison.difference(str(best["scenario"]), "mean wait")
     base = gap["baseline"] or 0.0
     text = f"against {format_duration(base)} under {comparison.baseline}"
-    if base and gap["difference"] is not None:
-        text += f" ({gap['difference'] / base:+.1%})"
+    if gap["difference"] is None:
+        return text
+    part = f"{abs(gap['difference']) / base:.0%} " if base and abs(gap["difference"]) <= base else ""
+    text += f": {part}{'shorter' if gap['difference'] < 0 else 'longer'}"
     if gap["low"] is not None and gap["high"] is not None:
-        interval = f"95 % interval {_signed(gap['low'])} to {_signed(gap['high'])}"
-        text += f", a difference of {_signed(gap['difference'])} ({interval})"
+        text += f" (95 %: {_change(gap['low'])} to {_change(gap['high'])})"
     return text
+
+
+def _is_sure(comparison: Comparison, best: dict[str, float]) -> bool:
+    """Return whether the best scenario's mean wait is shorter than the baseline's beyond chance."""
+    high = comparison.difference(str(best["scenario"]), "mean wait")["high"]
+    return high is not None and high < 0
+
+
+def _change(seconds: float) -> str:
+    """Return a change of the wait in words: "5 min 10 s shorter"."""
+    return f"{format_duration(abs(seconds))} {'shorter' if seconds < 0 else 'longer'}"
 
 
 def _doubt(comparison: Comparison, best: dict[str, float]) -> str:
@@ -80,7 +98,7 @@ def _doubt(comparison: Comparison, best: dict[str, float]) -> str:
     if gap["low"] is None or gap["high"] is None:
         return " One pair of runs does not tell how much of that is chance."
     if gap["low"] <= 0 <= gap["high"]:
-        return f" {comparison.replicates} replicates differ too much to be sure: the interval holds zero. Run more."
+        return f" Over {comparison.replicates} replicates that may be chance: run more, or a longer trace."
     return ""
 
 
@@ -97,9 +115,3 @@ def _price(base: dict[str, float], best: dict[str, float]) -> str:
 
 def _listed(items: list[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-
-
-def _signed(seconds: float | None) -> str:
-    if seconds is None:
-        return "–"
-    return f"{'−' if seconds < 0 else '+'}{format_duration(abs(seconds))}"

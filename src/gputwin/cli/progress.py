@@ -1,0 +1,84 @@
+"""What a verb does now, on stderr: the step, how much of it is done, and the time left where that is known."""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Protocol
+
+from gputwin.cli.settings import settings
+
+_PART = re.compile(r"(\d[\d,]*) of (\d[\d,]*)")
+
+
+class Step(Protocol):
+    """Shows the current step; `done` is the share of it that is finished."""
+
+    def __call__(self, step: str, done: float | None = None) -> None:
+        """Show the step."""
+
+
+def share_done(step: str) -> float | None:
+    """Return the share that a step like "trial 3 of 20" says is done before it; None where it says none."""
+    found = _PART.search(step)
+    if not found:
+        return None
+    part, whole = (int(text.replace(",", "")) for text in found.groups())
+    return (part - 1) / whole if 0 < part <= whole else None
+
+
+@contextmanager
+def progress(quiet: bool) -> Iterator[Step]:
+    """Yield a function that shows the current step on stderr; silent where quiet, and where piped unless verbose."""
+    if settings().verbose and not quiet:
+        with _spoken() as step:
+            yield step
+        return
+    if quiet or not sys.stderr.isatty():
+        yield lambda step, done=None: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=20),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        Left(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+        shown = "starting"
+
+        def show(step: str, done: float | None = None) -> None:
+            nonlocal shown
+            share = share_done(step) if done is None else done
+            plain = _PART.sub("", step)
+            if plain != shown:
+                shown = plain
+                bar.reset(task, total=None if share is None else 1.0)
+            bar.update(task, description=step, total=None if share is None else 1.0, completed=share or 0.0)
+
+        yield show
+
+
+@contextmanager
+def _spoken() -> Iterator[Callable[..., None]]:
+    """Yield a function that writes each step on a line, after the seconds since the start."""
+    begin, last = time.monotonic(), ""
+
+    def show(step: str, done: float | None = None) -> None:
+        nonlocal last
+        if step != last:
+            sys.stderr.write(f"[{time.monotonic() - begin:7.1f} s] {step}\n")
+            last = step
+
+    yield show
+    sys.stderr.write(f"[{time.monotonic() - begin:7.1f} s] done\n")

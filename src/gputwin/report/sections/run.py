@@ -1,0 +1,114 @@
+"""One simulated run: how long jobs waited and why, how full the cluster was, and under which rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from gputwin.core.units import format_duration
+from gputwin.report import charts
+from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
+from gputwin.report.timeline import Timeline
+from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.verdict import CAUSE_WORDS, rules_words, run_verdict
+
+_BINS = 300
+_NOTES = (
+    "Every waiting second of every job is charged to one cause. Allocation and queue are means over the time in which "
+    "jobs were submitted.",
+)
+_SPREADS = {"wait": "wait_seconds", "completion time": "jct_seconds", "slowdown, at least 10 s": "bounded_slowdown"}
+_TIMES = ("mean", "p50", "p95", "p99")
+
+
+def run_section(result: SimulationResult, timeline: Timeline) -> Section:
+    """Return the section of one run."""
+    found = run_verdict(result)
+    tone = {True: Tone.GOOD, False: Tone.WARNING, None: Tone.NEUTRAL}[found.is_good]
+    parts: list[Part] = [Statement(found.text, tone), _cards(result)]
+    parts += _over_time(result, timeline)
+    manifest = result.manifest
+    parts.append(
+        Prose(
+            f"{result.summary['jobs']:,} jobs on {manifest['cluster']} ({manifest['nodes']:,} nodes, "
+            f"{manifest['gpus']:,} GPUs): {rules_words(result)}."
+        )
+    )
+    parts += [waits_table(result), *causes_tables(result)]
+    steps = (
+        "See why one job waited: `gputwin explain RUN longest`.",
+        "Compare with other rules: `gputwin simulate TRACE --order sjf -o other`, then "
+        "`gputwin report TRACE --run RUN --run other -o compared.html`.",
+    )
+    return Section("run", "The run", tuple(parts), _NOTES, "What happens to these jobs under these rules?", steps)
+
+
+def waits_table(result: SimulationResult) -> TablePart:
+    """Return waits, completion times and slowdowns of the jobs."""
+    rows = []
+    for name, key in _SPREADS.items():
+        spread = result.summary[key]
+        if spread:
+            form = (lambda v: f"{v:.2f}") if key == "bounded_slowdown" else format_duration
+            rows.append((name, *(form(spread[k]) for k in _TIMES)))
+    return TablePart("Jobs", {"what": Kind.TEXT} | dict.fromkeys(_TIMES, Kind.NUMBER), tuple(rows))
+
+
+def causes_tables(result: SimulationResult) -> list[TablePart]:
+    """Return why jobs waited, the largest cause first; nothing where no job waited."""
+    causes: dict[str, Any] = result.summary["wait_causes_seconds"] or {}
+    total = sum(causes.values())
+    if total <= 0:
+        return []
+    jobs = max(result.summary["jobs_with_wait"], 1)
+    rows = tuple(
+        (CAUSE_WORDS.get(name, name.replace("_", " ")), format_duration(seconds / jobs), f"{seconds / total:.1%}")
+        for name, seconds in sorted(causes.items(), key=lambda item: -item[1])
+        if seconds
+    )
+    return [
+        TablePart("Why jobs waited", {"waited": Kind.TEXT, "mean per job": Kind.NUMBER, "share": Kind.NUMBER}, rows)
+    ]
+
+
+def _cards(result: SimulationResult) -> Cards:
+    s = result.summary
+    cards = []
+    if s["wait_seconds"]:
+        note = f"one in twenty over {format_duration(s['wait_seconds']['p95'])}"
+        cards.append(Card("Mean wait", format_duration(s["wait_seconds"]["mean"]), note))
+    if s["jct_seconds"]:
+        cards.append(Card("Mean completion time", format_duration(s["jct_seconds"]["mean"]), "from submission to end"))
+    if "gpu" in s["allocation"]:
+        cards.append(Card("GPUs allocated", f"{s['allocation']['gpu']:.1%}", f"of {result.manifest['gpus']:,}"))
+    cards.append(Card("GPUs lost to fragmentation", f"{s['fragmentation']:.1%}", "free, but of no use to typical jobs"))
+    if s["jain_fairness"] is not None:
+        cards.append(Card("Fairness", f"{s['jain_fairness']:.3f}", "1: tenants are treated alike"))
+    return Cards(tuple(cards))
+
+
+def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
+    series = result.series
+    if series.height < 2 or "gpu_allocation" not in series.columns:
+        return []
+    step = -(-series.height // _BINS)
+    binned = (
+        series.with_row_index("row")
+        .group_by(pl.col("row") // step, maintain_order=True)
+        .agg(pl.col("time").first(), pl.col("gpu_allocation", "waiting_jobs").mean())
+        .drop("row")
+    )
+    timeline = timeline.until(float(series["time"].max()))  # type: ignore[arg-type]
+    shown = binned.with_columns(timeline.shown(pl.col("time")).alias("at"))
+    parts: list[Part] = []
+    for column, id_, title, what, percent in (
+        ("gpu_allocation", "run-allocation", "GPUs allocated over time", "share of GPUs", True),
+        ("waiting_jobs", "run-queue", "Jobs waiting over time", "jobs", False),
+    ):
+        figure = charts.over_time(shown, {column: title}, timeline.axis, what, percent=percent)
+        figure.update_layout(height=300)
+        most = float(shown[column].max() or 0.0)  # type: ignore[arg-type]
+        caption = f"At most {most:.1%} allocated." if percent else f"At most {most:,.0f} jobs wait at a time."
+        parts.append(FigurePart(id_, title, figure, caption, shown))
+    return parts

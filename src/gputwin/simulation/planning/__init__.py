@@ -1,0 +1,1 @@
+"""Plans made in Python at rounds: shares of time on each GPU model for every active job."""

@@ -1,0 +1,211 @@
+"""Linear programs that share GPUs of several models among jobs, solved to a point in the middle of all optima.
+
+Mehrotra's predictor–corrector method. Such programs have many optima (a job that nobody competes with may run anywhere);
+a vertex would give it one GPU model and leave the rest idle, an interior point spreads it evenly over all optima. The
+normal equations are eliminated job by job, so that a solve takes time linear in the number of jobs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+TOLERANCE = 1e-8
+MOST_STEPS = 60
+_SHORTEN = 0.995
+"""Share of the way to the boundary that a step takes."""
+
+
+@dataclass(frozen=True)
+class SharingProgram:
+    """Maximise `level_gain` · t + Σ gain · x over shares of time x ≥ 0 (jobs × GPU models) and a level t.
+
+    Subject to, for each job i, Σ_j rate[i, j] x[i, j] ≥ level[i] t + least[i], and Σ_j x[i, j] ≤ 1; for each model j,
+    Σ_i gpus[i] x[i, j] ≤ capacity[j]. Each job needs a positive rate somewhere.
+    """
+
+    rate: Floats
+    level: Floats
+    least: Floats
+    gpus: Floats
+    capacity: Floats
+    gain: Floats
+    level_gain: float
+
+
+@dataclass(frozen=True)
+class Solution:
+    """Shares of time, the level reached, and whether the method converged."""
+
+    shares: Floats
+    level: float
+    converged: bool
+
+
+@dataclass(frozen=True)
+class _Point:
+    """A value for each unknown: shares, surplus of rate, unused time, unused GPUs."""
+
+    x: Floats
+    s: Floats
+    u: Floats
+    w: Floats
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """A value for each constraint: rate and time of each job, GPUs of each model."""
+
+    rate: Floats
+    time: Floats
+    gpus: Floats
+
+
+def solve(program: SharingProgram, tolerance: float = TOLERANCE) -> Solution:
+    """Return an optimal point of the program, as central as the method leaves it."""
+    scaled, unit = _scaled(program)
+    method = _Method(scaled)
+    with np.errstate(all="ignore"):
+        shares, level, converged = method.run(tolerance)
+    return Solution(shares, level * unit, converged)
+
+
+def _scaled(program: SharingProgram) -> tuple[SharingProgram, float]:
+    """Return the program with rates of at most 1 and levels of at most 1, and what one unit of its level is."""
+    top = program.rate.max(axis=1)
+    level = program.level / top
+    unit = float(level.max()) or 1.0
+    return (
+        replace(
+            program,
+            rate=program.rate / top[:, None],
+            level=level / unit,
+            least=program.least / top,
+            level_gain=1.0 if program.level_gain else 0.0,
+        ),
+        1.0 / unit,
+    )
+
+
+class _Method:
+    """The unknowns as one vector [x, s, u, w] and the level beside it; products, elimination and steps."""
+
+    def __init__(self, p: SharingProgram) -> None:
+        self.p = p
+        self.jobs, self.models = p.rate.shape
+        self.gpus = p.gpus[:, None]
+        self.has_level = bool(p.level.any())
+        sizes = np.cumsum([self.jobs * self.models, self.jobs, self.jobs])
+        self.cut = [int(s) for s in sizes]
+        self.size = self.cut[2] + self.models
+        self.b = _Rows(p.least, np.ones(self.jobs), p.capacity)
+        self.c = np.concatenate([-p.gain.ravel(), np.zeros(self.size - self.cut[0])])
+        self.apart = p.rate[:, :, None] - p.rate[:, None, :]
+
+    def split(self, flat: Floats) -> _Point:
+        """Return the parts of a vector."""
+        a, b, c = self.cut
+        return _Point(flat[:a].reshape(self.jobs, self.models), flat[a:b], flat[b:c], flat[c:])
+
+    def times(self, flat: Floats, level: float) -> _Rows:
+        """Return the left sides of the constraints."""
+        v = self.split(flat)
+        rate = (self.p.rate * v.x).sum(axis=1) - self.p.level * level - v.s
+        return _Rows(rate, v.x.sum(axis=1) + v.u, (self.gpus * v.x).sum(axis=0) + v.w)
+
+    def transposed(self, y: _Rows) -> Floats:
+        """Return the product of the transposed matrix with prices, without the level's column."""
+        x = self.p.rate * y.rate[:, None] + y.time[:, None] + self.gpus * y.gpus
+        return np.concatenate([x.ravel(), -y.rate, y.time, y.gpus])
+
+    def factor(self, d: Floats) -> None:
+        """Eliminate each job's two rows for the weights `d`; what remains couples the models and the level."""
+        v = self.split(d)
+        self.total = v.x.sum(axis=1) + v.u
+        self.mean = (self.p.rate * v.x).sum(axis=1) / self.total
+        # Differences of rates to their mean without cancellation, also where a job runs on one model only.
+        apart = (self.apart * v.x[:, None, :]).sum(axis=2) + self.p.rate * v.u[:, None]
+        apart /= self.total[:, None]
+        self.pivot = (v.x * apart * apart).sum(axis=1) + v.u * self.mean * self.mean + v.s
+        held = v.x * self.gpus
+        self.above = np.concatenate([held * apart, -self.p.level[:, None]], axis=1)
+        self.below = np.concatenate([held, np.zeros((self.jobs, 1))], axis=1)
+        rest = -(self.above.T @ (self.above / self.pivot[:, None]) + self.below.T @ (self.below / self.total[:, None]))
+        index = np.arange(self.models)
+        rest[index, index] += (self.gpus * held).sum(axis=0) + v.w
+        if not self.has_level:
+            rest[-1, -1] = -1.0
+        self.rest = rest
+
+    def prices(self, r: _Rows, level: float) -> tuple[_Rows, float]:
+        """Return prices y and a change of level τ with A D Aᵀ y − level τ = r and −levelᵀ y = `level`."""
+        rate = (r.rate - self.mean * r.time) / self.pivot
+        time = r.time / self.total
+        right = np.append(r.gpus, level) - self.above.T @ rate - self.below.T @ time
+        border = np.linalg.solve(self.rest, right)
+        rate = rate - self.above @ border / self.pivot
+        time = time - self.below @ border / self.total - self.mean * rate
+        return _Rows(rate, time, border[:-1]), float(border[-1])
+
+    def run(self, tolerance: float) -> tuple[Floats, float, bool]:
+        """Return shares, level and whether they are optimal."""
+        x, level, y, z = self.start()
+        for _ in range(MOST_STEPS):
+            primal = _minus(self.b, self.times(x, level))
+            dual = self.c - self.transposed(y) - z
+            dual_level = -self.p.level_gain + float(self.p.level @ y.rate)
+            gap = float(x @ z)
+            off = max(np.abs(primal.rate).max(), np.abs(primal.time).max(), np.abs(primal.gpus).max())
+            worth = self.p.level_gain * level - float(self.c @ x)
+            is_feasible = off <= tolerance and max(np.abs(dual).max(), abs(dual_level)) <= tolerance
+            if is_feasible and gap <= tolerance * (1.0 + abs(worth)):
+                return self.split(x).x, level, True
+            d = x / z
+            self.factor(d)
+            dx, _, _, dz = self.step(d, z, primal, dual, dual_level, -x * z)
+            ahead = float((x + _longest(x, dx) * dx) @ (z + _longest(z, dz) * dz))
+            target = (ahead / gap) ** 3 * gap / self.size
+            dx, dlevel, dy, dz = self.step(d, z, primal, dual, dual_level, target - x * z - dx * dz)
+            step_x, step_z = (min(1.0, _SHORTEN * _longest(a, b, 1e30)) for a, b in ((x, dx), (z, dz)))
+            if not np.isfinite(step_x * step_z * dlevel):
+                break
+            x, level = x + step_x * dx, level + step_x * dlevel
+            y = _Rows(y.rate + step_z * dy.rate, y.time + step_z * dy.time, y.gpus + step_z * dy.gpus)
+            z = z + step_z * dz
+        return self.split(x).x, level, False
+
+    def step(
+        self, d: Floats, z: Floats, primal: _Rows, dual: Floats, dual_level: float, products: Floats
+    ) -> tuple[Floats, float, _Rows, Floats]:
+        """Return the step of Newton's method that changes x · z by `products` and removes the residuals."""
+        inner = products / z - d * dual
+        dy, dlevel = self.prices(_minus(primal, self.times(inner, 0.0)), dual_level)
+        dz = dual - self.transposed(dy)
+        return products / z - d * dz, dlevel, dy, dz
+
+    def start(self) -> tuple[Floats, float, _Rows, Floats]:
+        """Return a starting point inside: half of the time used, prices of a like size."""
+        p = self.p
+        share = min(0.5, 0.5 * float(p.capacity.sum()) / float(p.gpus.sum())) / self.models
+        x = np.full((self.jobs, self.models), share)
+        rate = (p.rate * x).sum(axis=1)
+        spare = np.maximum(1.0 - x.sum(axis=1), 0.1)
+        free = np.maximum(p.capacity - (self.gpus * x).sum(axis=0), 0.1)
+        surplus = np.maximum(rate - p.least, 0.1 * share)
+        flat = np.concatenate([x.ravel(), surplus, spare, free])
+        mu = max(1.0, float(np.abs(self.c).max())) * share
+        return flat, 0.0, _Rows(np.zeros(self.jobs), np.zeros(self.jobs), np.zeros(self.models)), mu / flat
+
+
+def _longest(values: Floats, change: Floats, most: float = 1.0) -> float:
+    """Return how far along `change` the values stay at least 0."""
+    falls = change < 0
+    return min(most, float((-values[falls] / change[falls]).min())) if falls.any() else most
+
+
+def _minus(a: _Rows, b: _Rows) -> _Rows:
+    return _Rows(a.rate - b.rate, a.time - b.time, a.gpus - b.gpus)

@@ -1,0 +1,157 @@
+"""Energy and carbon of a run: pure functions of its segments and placements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from gputwin.core.errors import InputError, UserError
+from gputwin.simulation.power.devices import SERVER_WATTS, SERVER_WATTS_PER_GPU, gpu_power
+
+Floats = npt.NDArray[np.float64]
+JOULES_PER_KWH = 3.6e6
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Carbon intensity of electricity, g/kWh, as a step function of time; the last value holds for ever."""
+
+    times: Floats = field(default_factory=lambda: np.zeros(1))
+    grams_per_kwh: Floats = field(default_factory=lambda: np.array([400.0]))
+
+    def grams_of(self, watts: Floats, start: Floats, end: Floats) -> float:
+        """Return the carbon of constant draws from `start` to `end`, g: exact, by the integral of the intensity."""
+        return float((watts * (self._integral(end) - self._integral(start))).sum()) / JOULES_PER_KWH
+
+    def _integral(self, at: Floats) -> Floats:
+        step = np.clip(np.searchsorted(self.times, at, side="right") - 1, 0, None)
+        until = np.concatenate([[0.0], np.cumsum(np.diff(self.times) * self.grams_per_kwh[:-1])])
+        whole: Floats = until[step] + (at - self.times[step]) * self.grams_per_kwh[step]
+        return whole
+
+
+def read_grid(text: str) -> Grid:
+    """Return the intensity given as a number, g/kWh, or as a CSV file with columns time_seconds, grams_per_kwh."""
+    try:
+        value = float(text)
+    except ValueError:
+        return _grid_file(Path(text))
+    if not 0 <= value < np.inf:
+        raise UserError(f"carbon intensity is {text} g/kWh; give 0 or more")
+    return Grid(np.zeros(1), np.array([value]))
+
+
+def _grid_file(path: Path) -> Grid:
+    try:
+        frame = pl.read_csv(path).select(pl.col("time_seconds", "grams_per_kwh").cast(pl.Float64)).sort("time_seconds")
+    except (OSError, pl.exceptions.PolarsError) as error:
+        first = str(error).splitlines()[0]
+        raise InputError(
+            f"not a carbon intensity ({first})", file=path, remedy="give columns time_seconds, grams_per_kwh"
+        ) from None
+    if not frame.height or frame.null_count().sum_horizontal().item() or (frame["grams_per_kwh"] < 0).any():
+        raise InputError("carbon intensities must be there and 0 or more, g/kWh", file=path)
+    return Grid(frame["time_seconds"].to_numpy(), frame["grams_per_kwh"].to_numpy())
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Energy of a run by what drew it, kWh, its carbon, kg, and GPU models whose draw is assumed."""
+
+    servers_kwh: float
+    idle_gpus_kwh: float
+    contexts_kwh: float
+    load_kwh: float
+    carbon_kg: float
+    span_seconds: float
+    assumed_models: tuple[str, ...]
+
+    @property
+    def total_kwh(self) -> float:
+        """Return all of it, kWh."""
+        return self.servers_kwh + self.idle_gpus_kwh + self.contexts_kwh + self.load_kwh
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as plain data."""
+        return {
+            "energy_kwh": self.total_kwh,
+            "servers_kwh": self.servers_kwh,
+            "idle_gpus_kwh": self.idle_gpus_kwh,
+            "contexts_kwh": self.contexts_kwh,
+            "load_kwh": self.load_kwh,
+            "mean_watts": self.total_kwh * JOULES_PER_KWH / self.span_seconds if self.span_seconds else 0.0,
+            "carbon_kg": self.carbon_kg,
+            "assumed_gpu_models": list(self.assumed_models),
+        }
+
+
+def energy_of(
+    segments: pl.DataFrame,
+    placements: pl.DataFrame,
+    nodes: pl.DataFrame,
+    *,
+    limits: Mapping[str, float] | None = None,
+    grid: Grid | None = None,
+) -> Energy:
+    """Return the energy of a run from its first start to its last end.
+
+    Every node is on all the time and every GPU draws its bare idle; a GPU that some job holds has a context loaded; a
+    job that holds a share of a GPU adds that share of the load. `limits` are power limits by GPU model, W.
+    """
+    grid = grid or Grid()
+    if not segments.height:
+        return Energy(0.0, 0.0, 0.0, 0.0, 0.0, 0.0, ())
+    begin, end = float(segments["start_time"].min()), float(segments["end_time"].max())  # type: ignore[arg-type]
+    models = nodes["gpu_model"].to_list()
+    draws = [gpu_power(model) for model in models]
+    counts = nodes["gpu_count"].fill_null(0).to_numpy()
+    on = np.array([SERVER_WATTS + SERVER_WATTS_PER_GPU * c for c in counts])
+    idle = np.array([d.idle_watts for d in draws]) * counts
+    whole = (np.full(len(models), begin), np.full(len(models), end))
+    held = _held(segments, placements)
+    node = held["node"].to_numpy()
+    context = np.array([d.context_watts - d.idle_watts for d in draws])
+    capped = limits or {}
+    load = np.array([d.draw(_limit(capped, m)) - d.context_watts for d, m in zip(draws, models, strict=True)])
+    parts = [
+        (on, *whole),
+        (idle, *whole),
+        (context[node], held["fresh_start"].to_numpy(), held["end_time"].to_numpy()),
+        (load[node] * held["share"].to_numpy(), held["start_time"].to_numpy(), held["end_time"].to_numpy()),
+    ]
+    servers, bare, contexts, loads = (float((w * (b - a)).sum()) / JOULES_PER_KWH for w, a, b in parts)
+    carbon = sum(grid.grams_of(w, a, b) for w, a, b in parts) / 1000.0
+    assumed = {m or "unnamed" for m, d, c in zip(models, draws, counts, strict=True) if d.is_assumed and c}
+    return Energy(servers, bare, contexts, loads, carbon, end - begin, tuple(sorted(assumed)))
+
+
+def _limit(limits: Mapping[str, float], model: str | None) -> float | None:
+    return limits.get(model or "")
+
+
+def _held(segments: pl.DataFrame, placements: pl.DataFrame) -> pl.DataFrame:
+    """Return who held which device when, one row per device, and from when on nobody else had held it already."""
+    times = segments.select("start_time", "end_time").with_row_index("segment")
+    rows = placements.filter(pl.col("gpu_count") > 0).join(times, on="segment", maintain_order="left")
+    devices = rows["devices"].to_numpy().astype(np.uint64)
+    most = int(devices.max()).bit_length() if devices.size else 0
+    parts = []
+    for device in range(most):
+        here = (devices >> np.uint64(device)) & np.uint64(1) == 1
+        part = rows.filter(pl.Series(here)).select(
+            "node", pl.lit(device).alias("device"), "start_time", "end_time", share=pl.col("gpu_milli") / 1000.0
+        )
+        parts.append(part)
+    if not parts:
+        names = ("node", "device", "start_time", "end_time", "share", "fresh_start")
+        return pl.DataFrame(schema={n: pl.Int64 if n in ("node", "device") else pl.Float64 for n in names})
+    held = pl.concat(parts).sort("node", "device", "start_time", "end_time")
+    before = pl.col("end_time").cum_max().shift(1).over("node", "device")
+    fresh = pl.min_horizontal(pl.max_horizontal("start_time", before), "end_time")
+    return held.with_columns(fresh.alias("fresh_start"))

@@ -1,0 +1,89 @@
+"""What a run comes to, in words: how long jobs wait, what for, and whether the rules leave GPUs idle meanwhile."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import polars as pl
+
+from gputwin.core.units import MINUTE, format_duration
+from gputwin.simulation.result import SimulationResult
+
+SHORT_WAIT, LONG_WAIT = MINUTE, 10 * MINUTE
+"""s; a 95th percentile below the first is good news, one above the second is not."""
+IDLE_SHARE = 0.5
+"""A strict queue that leaves at least so many of the GPUs idle while jobs wait is worth a warning."""
+CAUSE_WORDS = {
+    "behind_other_job": "behind another job",
+    "quota_or_fairness": "for quota or fairness",
+    "gpu_shortage": "for free GPUs",
+    "gpu_model": "for GPUs of the model they need",
+    "cpu_or_memory": "for CPU or memory, beside free GPUs",
+    "fragmentation": "for GPUs that are free but scattered over nodes",
+    "max_per_node": "for nodes below their limit of instances",
+    "rdma": "for RDMA",
+    "node_startup": "for nodes that start",
+    "outage": "for nodes that are down",
+}
+
+
+class RunVerdict(NamedTuple):
+    """The sentence, and whether it is good news (True), bad news (False) or neither."""
+
+    text: str
+    is_good: bool | None = None
+
+
+def run_verdict(result: SimulationResult) -> RunVerdict:
+    """Return how long jobs wait and what most of it is for, and what else must be known of the run."""
+    wait = result.summary["wait_seconds"]
+    if not wait:
+        return RunVerdict("No job started.", False)
+    more = [text for text in (idle_while_waiting(result), _left(result)) if text]
+    is_good: bool | None = True
+    if wait["mean"] == 0:
+        text = "No job waits."
+    elif wait["p95"] <= SHORT_WAIT:
+        soon = f"within {format_duration(wait['p95'])}" if wait["p95"] > 0 else "at once"
+        text = f"Jobs hardly wait: {format_duration(wait['mean'])} on average, 95 % start {soon}."
+    else:
+        text = f"Jobs wait {format_duration(wait['mean'])} on average, one in twenty longer than "
+        text = f"{text}{format_duration(wait['p95'])}{_cause(result)}."
+        is_good = False if wait["p95"] >= LONG_WAIT else None
+    return RunVerdict(" ".join([text, *more]), False if more else is_good)
+
+
+def rules_words(result: SimulationResult) -> str:
+    """Return the rules of the run: "order fifo, backfill greedy, placement first-fit"."""
+    rules = result.manifest["scheduler"]
+    return f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"
+
+
+def idle_while_waiting(result: SimulationResult) -> str:
+    """Return that a strict queue leaves half of the GPUs or more idle while jobs wait; "" where it does not."""
+    if result.manifest["scheduler"]["backfill"] != "strict" or "gpu_allocation" not in result.series.columns:
+        return ""
+    waiting = result.series.filter(pl.col("waiting_jobs") >= 1)["gpu_allocation"]
+    idle = 1 - float(waiting.mean() or 0.0) if waiting.len() else 0.0  # type: ignore[arg-type]
+    behind = (result.summary["wait_causes_seconds"] or {}).get("behind_other_job", 0.0)
+    if idle < IDLE_SHARE or not behind:
+        return ""
+    return (
+        f"While jobs wait, {idle:.0%} of the GPUs are idle: in strict order one job that does not fit holds up all "
+        "behind it; try --backfill greedy."
+    )
+
+
+def _cause(result: SimulationResult) -> str:
+    causes = result.summary["wait_causes_seconds"] or {}
+    total = sum(causes.values())
+    if total <= 0:
+        return ""
+    name = max(causes, key=causes.__getitem__)
+    return f"; {causes[name] / total:.0%} of it {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
+
+
+def _left(result: SimulationResult) -> str:
+    outcomes = result.summary["outcomes"]
+    never = outcomes.get("never_fits", 0)
+    return f"{never:,} of {result.summary['jobs']:,} jobs can never run on this cluster." if never else ""

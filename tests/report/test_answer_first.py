@@ -1,0 +1,137 @@
+"""Every report opens with its question and answer, seen without scrolling on a desktop and on a phone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from gputwin.cli.main import main
+from gputwin.report import Section
+from gputwin.report.answer import answer_of
+from gputwin.report.html import render
+from gputwin.report.page import Bullets, Card, Cards, Findings, Remark, Statement
+from tests.report.browser import CHROMIUM, QUIET, measured, needs_browser
+from tests.report.samples import Page
+
+DESKTOP, PHONE = (1400, 900), (390, 844)
+TRACE = "synthetic:pai2020?jobs=600"
+
+
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Return a report of a trace, of a run, of a comparison, and of MIG layouts, as the command line makes them."""
+    folder = tmp_path_factory.mktemp("reports")
+    cluster = ["--cluster", "homogeneous:40x8", "--quiet"]
+    for rule in ("strict", "greedy"):
+        command = ["simulate", TRACE, *cluster, "--backfill", rule, "-o", str(folder / rule)]
+        assert main(command) == 0
+    runs = {"trace": [], "run": ["strict"], "comparison": ["strict", "greedy"]}
+    for name, given in runs.items():
+        of = [part for run in given for part in ("--run", str(folder / run))]
+        assert main(["report", TRACE, *cluster, *of, "-o", str(folder / f"{name}.html")]) == 0
+    assert main(["mig", "--gpus", "8", "--demand", "1g.5gb=20", "-o", str(folder / "mig"), "--quiet"]) == 0
+    return {name: folder / f"{name}.html" for name in runs} | {"mig": folder / "mig" / "mig.html"}
+
+
+def test_a_section_becomes_an_answer_and_its_evidence() -> None:
+    cards = tuple(Card(str(i), "1") for i in range(7))
+    remarks = tuple(Remark(f"finding {i}") for i in range(9))
+    parts = (Statement("Yes."), Cards(cards), Findings(remarks), Bullets(("more",)))
+    answer, evidence = answer_of(Section("s", "Title", parts, question="Is it?", next_steps=("Do it.",)))
+    assert (answer.question, answer.verdict, len(answer.cards)) == ("Is it?", parts[0], 5)
+    assert answer.findings is not None
+    assert [r.text for r in answer.findings.remarks] == [f"finding {i}" for i in range(6)]
+    assert evidence is not None
+    left = [part for part in evidence.parts if isinstance(part, Cards | Findings | Bullets)]
+    assert left == [Cards(cards[5:]), Bullets(("more",)), Findings(remarks[6:], "Further findings")]
+
+
+def test_a_section_without_a_question_asks_by_its_title() -> None:
+    answer, evidence = answer_of(Section("s", "Title", (Statement("Yes."),)))
+    assert (answer.question, evidence) == ("Title", None)
+
+
+def test_text_of_a_next_step_is_escaped_and_commands_are_set_apart() -> None:
+    page = render("t", [Section("s", "T", (Statement("<b>"),), next_steps=("Run `gputwin <x>` & see.",))]).decode()
+    assert "<code>gputwin &lt;x&gt;</code> &amp; see." in page
+    assert "<b>" not in page
+
+
+@pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
+def test_each_report_asks_and_answers(reports: dict[str, Path], name: str) -> None:
+    page = Page(reports[name])
+    sections = page.all("section")
+    assert sections[0]["class"] == "answer"
+    assert [a.get("class") for a in page.all("section")[1:]] == [None] * (len(sections) - 1)
+    assert "open" not in {key for a in page.all("details") for key in a}
+    (verdict,) = [a for a in page.all("p") if "verdict" in (a.get("class") or "")]
+    assert set((verdict["class"] or "").split()) & {"good", "warning", "neutral"}
+    (question,) = re.findall(r'class="question">([^<]*)<', page.source)
+    assert question.endswith("?")
+    (said,) = re.findall(r'<p class="statement verdict [a-z]+">(.*?)</p>', page.source, re.DOTALL)
+    assert 10 < len(said) < 700
+
+
+@needs_browser
+@pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
+def test_the_answer_is_above_the_fold(reports: dict[str, Path], tmp_path: Path, name: str) -> None:
+    found = measured(reports[name], tmp_path, *DESKTOP)
+    assert found["failed"] is None
+    assert 0 < found["verdict"]["top"] < found["verdict"]["bottom"] < DESKTOP[1]
+    assert 1 <= found["tiles"] <= 5
+    assert found["charts"] == 1
+    assert found["findings"] <= 6
+    assert found["next"] >= 1
+    assert found["open"] == 0
+    assert found["closed"] >= 2
+    assert found["pageHeight"] < 12_000
+    assert found["pageWidth"] <= found["width"]
+    assert found["lang"] == "en"
+    assert found["unnamed"] == []
+    assert found["tablesWithoutHead"] == 0
+    assert found["levels"][0] == 1
+    assert all(b - a <= 1 for a, b in zip(found["levels"], found["levels"][1:], strict=False))
+    assert found["faint"] == []
+
+
+@needs_browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_contrast_holds_in_every_section(reports: dict[str, Path], tmp_path: Path, dark: bool) -> None:
+    found = measured(reports["trace"], tmp_path, *DESKTOP, dark=dark, fragment="#all")
+    assert found["closed"] == 0
+    assert found["faint"] == []
+    assert found["small"] == []
+
+
+@needs_browser
+def test_a_phone_shows_the_verdict_and_never_scrolls_sideways(reports: dict[str, Path], tmp_path: Path) -> None:
+    for fragment in ("", "#all"):
+        found = measured(reports["trace"], tmp_path, *PHONE, fragment=fragment)
+        assert found["width"] == PHONE[0]
+        assert found["pageWidth"] <= found["width"]
+        assert fragment or 0 < found["verdict"]["top"] < found["verdict"]["bottom"] < PHONE[1]
+
+
+@needs_browser
+@pytest.mark.parametrize(("flags", "most"), [([], 11), (["--brief"], 1)], ids=["whole", "brief"])
+def test_printed_pages(tmp_path: Path, flags: list[str], most: int) -> None:
+    path, printed = tmp_path / "r.html", tmp_path / "r.pdf"
+    assert main(["report", TRACE, "--cluster", "pai2020", *flags, "-o", str(path), "--quiet"]) == 0
+    command = [str(CHROMIUM), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=6000"]
+    subprocess.run([*command, f"--print-to-pdf={printed}", path.as_uri()], check=True, capture_output=True, timeout=180)
+    pages = len(re.findall(rb"/Type\s*/Page[^s]", printed.read_bytes()))
+    assert 1 <= pages <= most
+
+
+def test_a_report_does_not_overwrite_what_it_did_not_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "index.html"
+    path.write_text("<p>my own page</p>")
+    command = ["report", "synthetic:pai2020?jobs=20", "-o", str(path), "--quiet"]
+    assert main(command) == 2
+    assert "--force" in capsys.readouterr().err
+    assert path.read_text() == "<p>my own page</p>"
+    assert main([*command, "--force"]) == 0
+    assert main(command) == 0
