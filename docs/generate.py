@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from pathlib import Path
 
+import gputwin
 from gputwin.autoscaling.decisions.registry import RULES as SCALING
 from gputwin.autoscaling.pools.registry import POOL_RULES
 from gputwin.simulation.policy import KINDS
@@ -11,6 +14,7 @@ from gputwin.traces import schema
 from gputwin.traces.catalog import CATALOG
 from gputwin.traces.quality import RULES
 from gputwin.traces.reader import READERS
+from gputwin.traces.readers.mapped.fields import FIELDS
 
 HERE = Path(__file__).parent
 _BY_HAND = "by `make docs`; do not edit by hand."
@@ -43,6 +47,27 @@ def formats_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def log_fields_page() -> str:
+    """Return the page of what a column of one's own log can mean."""
+    lines = [
+        "# Fields of a mapping",
+        "",
+        f"Generated from the reader {_BY_HAND} How to use them: [own-log.md](own-log.md).",
+    ]
+    for table, fields in FIELDS.items():
+        lines += [
+            "",
+            f"## {table}",
+            "",
+            "| field | kind | meaning | column names that suggest it |",
+            "|---|---|---|---|",
+        ]
+        for f in fields:
+            names = ", ".join(f"`{name}`" for name in f.names[1:6])
+            lines.append(f"| `{f.name}` | {f.kind.value} | {f.meaning.replace('|', '&#124;')} | {names} |")
+    return "\n".join(lines) + "\n"
+
+
 def policies_page() -> str:
     """Return the page of policies."""
     lines = [
@@ -71,11 +96,42 @@ def policies_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def api_page() -> str:
+    """Return the page of public Python names."""
+    lines = ["# Python", "", f"Generated from `src/gputwin/api/` {_BY_HAND}", ""]
+    lines += [
+        "`import gputwin` gives these names; they load on first use. Every function takes a path as text or `Path`,",
+        "a spec such as `synthetic:pai2020?jobs=1000` or `homogeneous:10x8`, or an object opened before. Results show",
+        "themselves at the prompt and in notebooks. Errors are `gputwin.UserError`, with the file, row and field at fault",
+        "where there is one (`gputwin.InputError`). The package is typed (`py.typed`).",
+    ]
+    functions = [n for n in gputwin.__all__ if n[0].islower()]
+    lines += ["", "| name | returns |", "|---|---|"]
+    for name in functions:
+        lines.append(f"| [`{name}`](#{name}) | {_first_line(getattr(gputwin, name)).removeprefix('Return ')} |")
+    for name in (n for n in gputwin.__all__ if n[0].isupper()):
+        lines.append(f"| `{name}` | {_first_line(getattr(gputwin, name))} |")
+    for name in functions:
+        function = getattr(gputwin, name)
+        signature = str(inspect.signature(function)).replace("'", "")
+        before, _, example = inspect.cleandoc(function.__doc__).partition(">>>")
+        lines += ["", f"## {name}", "", f"`gputwin.{name}{signature}`", "", before.strip()]
+        lines += ["", "```python", f">>>{example}".strip(), "```"]
+    return "\n".join(lines) + "\n"
+
+
+def _first_line(thing: object) -> str:
+    paragraph = inspect.cleandoc(thing.__doc__ or "").partition("\n\n")[0]
+    return re.split(r"(?<=\.)\s", paragraph, maxsplit=1)[0].replace("|", "&#124;")
+
+
 PAGES = {
     "schema.md": schema.markdown,
     "quality.md": quality_page,
     "formats.md": formats_page,
     "policies.md": policies_page,
+    "log-fields.md": log_fields_page,
+    "api.md": api_page,
 }
 
 

@@ -13,6 +13,7 @@ from gputwin.cli.main import main
 from gputwin.simulation.cluster import open_cluster
 from gputwin.simulation.run import check_rules
 from gputwin.simulation.scenario import Scenario, read_scenario
+from gputwin.traces.ingest import ingest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -73,3 +74,12 @@ def test_the_scenario_in_the_docs_is_one(tmp_path):
     check_rules(scenario.scheduler, scenario.changes)
     table = (REPOSITORY / "docs" / "scenario.md").read_text(encoding="utf-8")
     assert all(f"`{name}`" in table for name in Scenario.model_fields)
+
+
+def test_the_mapping_in_the_docs_reads_a_log(tmp_path):
+    (block,) = code_blocks("own-log.md", "yaml")
+    (tmp_path / "map.yaml").write_text(block, encoding="utf-8")
+    columns = "id,team,submitted_at,began,took,gpus,mem\n"
+    (tmp_path / "jobs.csv").write_text(columns + "1,a,2024-03-01 11:00:00,1709287500000,2.5h,8,64\n", encoding="utf-8")
+    tasks = ingest([tmp_path / "jobs.csv", tmp_path / "map.yaml"]).tasks
+    assert tasks.select("start_time", "duration_seconds", "gpu_count", "memory_mib").row(0) == (300.0, 9000.0, 8, 65536)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
+_API = "gputwin.api."
 _PUBLIC = {
-    "Analysis": "gputwin.analysis",
     "Cluster": "gputwin.simulation.cluster",
-    "Forecast": "gputwin.forecasting.frame",
     "GputwinError": "gputwin.core.errors",
     "InputError": "gputwin.core.errors",
     "NodeGroup": "gputwin.simulation.cluster",
@@ -18,24 +19,14 @@ _PUBLIC = {
     "SimulationResult": "gputwin.simulation.result",
     "Trace": "gputwin.traces.dataset",
     "UserError": "gputwin.core.errors",
-    "analyze": "gputwin.analysis",
-    "check_load": "gputwin.simulation.load",
-    "describe": "gputwin.traces.describe",
-    "explain": "gputwin.simulation.explain",
-    "forecast": "gputwin.forecasting.study",
-    "generate": "gputwin.traces.synthetic",
-    "ingest": "gputwin.traces.ingest",
-    "open_cluster": "gputwin.simulation.cluster",
-    "open_trace": "gputwin.traces.locate",
-    "plan": "gputwin.optimization.capacity.plan",
-    "profile": "gputwin.profiling.profile",
-    "simulate": "gputwin.simulation.simulate",
-    "write_report": "gputwin.report",
+    **dict.fromkeys(
+        ("analyze", "check", "describe", "generate", "ingest", "open_cluster", "open_trace"), _API + "reading"
+    ),
+    **dict.fromkeys(("compare", "explain", "report", "simulate", "tenants"), _API + "running"),
+    **dict.fromkeys(("forecast", "plan", "predict", "profile", "queueing"), _API + "predicting"),
 }
 __all__ = [
-    "Analysis",
     "Cluster",
-    "Forecast",
     "GputwinError",
     "InputError",
     "NodeGroup",
@@ -44,7 +35,8 @@ __all__ = [
     "Trace",
     "UserError",
     "analyze",
-    "check_load",
+    "check",
+    "compare",
     "describe",
     "explain",
     "forecast",
@@ -53,29 +45,23 @@ __all__ = [
     "open_cluster",
     "open_trace",
     "plan",
+    "predict",
     "profile",
+    "queueing",
+    "report",
     "simulate",
-    "write_report",
+    "tenants",
 ]
 
 if TYPE_CHECKING:
-    from gputwin.analysis import Analysis, analyze
+    from gputwin.api.predicting import forecast, plan, predict, profile, queueing
+    from gputwin.api.reading import analyze, check, describe, generate, ingest, open_cluster, open_trace
+    from gputwin.api.running import compare, explain, report, simulate, tenants
     from gputwin.core.errors import GputwinError, InputError, UserError
-    from gputwin.forecasting.frame import Forecast
-    from gputwin.forecasting.study import forecast
-    from gputwin.optimization.capacity.plan import plan
-    from gputwin.profiling.profile import profile
-    from gputwin.report import write_report
-    from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
-    from gputwin.simulation.explain import explain
-    from gputwin.simulation.load import check_load
+    from gputwin.simulation.cluster import Cluster, NodeGroup
     from gputwin.simulation.result import SimulationResult
-    from gputwin.simulation.simulate import simulate
+    from gputwin.simulation.scenario import Scenario
     from gputwin.traces.dataset import Trace
-    from gputwin.traces.describe import describe
-    from gputwin.traces.ingest import ingest
-    from gputwin.traces.locate import open_trace
-    from gputwin.traces.synthetic import generate
 
 
 def __getattr__(name: str) -> Any:
@@ -87,3 +73,14 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     return [*__all__, "__version__"]
+
+
+class _Package(ModuleType):
+    """This package: `queueing` and `report` are its functions, also once the packages of these names are imported."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (name in _PUBLIC and isinstance(value, ModuleType)):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -101,7 +101,7 @@ class Seen:
     @cached_property
     def check(self) -> LoadCheck:
         """Return what `check` says."""
-        return gputwin.check_load(self.trace, self.cluster)
+        return gputwin.check(self.trace, self.cluster)
 
     @cached_property
     def analysis(self) -> Analysis:

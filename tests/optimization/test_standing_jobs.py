@@ -37,7 +37,7 @@ def test_the_figures_are_those_of_check_and_simulate(trace: Trace, gpus: int, ta
     name = "wait_seconds" if "wait" in target else "jct_seconds"
     assert point.value == pytest.approx(simulated.summary[name]["mean"])
     assert point.utilisation == pytest.approx(simulated.summary["allocation"]["gpu"])
-    assert _load(setting) / gpus == pytest.approx(gputwin.check_load(trace, cluster).loads[0].mean)
+    assert _load(setting) / gpus == pytest.approx(gputwin.check(trace, cluster).loads[0].mean)
 
 
 def test_twice_the_demand_is_twice_the_load_of_what_arrives(trace: Trace) -> None:

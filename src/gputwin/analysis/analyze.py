@@ -19,21 +19,30 @@ from gputwin.analysis.machines import machines
 from gputwin.analysis.notebook import topics_html
 from gputwin.analysis.placement import placement
 from gputwin.analysis.published import published
+from gputwin.analysis.requests import requests
 from gputwin.analysis.serving import serving
 from gputwin.analysis.stranding import stranded_gpus
 from gputwin.analysis.tasks import TEXTS, prepare, task_facts
 from gputwin.analysis.tenancy import tenancy
+from gputwin.analysis.tenants import tenants
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.workload import workload
+from gputwin.core.display import Shown
 from gputwin.traces.dataset import Trace
 
 
-@dataclass(frozen=True)
-class Analysis:
+@dataclass(frozen=True, repr=False)
+class Analysis(Shown):
     """The topics a trace has something to say about, in order."""
 
     source: str
     topics: tuple[Topic, ...]
+
+    def _title(self) -> str:
+        return f"Analysis of {self.source}: {', '.join(t.name for t in self.topics) or 'nothing'}"
+
+    def _lines(self) -> list[str]:
+        return [f"{t.name}: {t.remarks[0].text}" for t in self.topics if t.remarks]
 
     def topic(self, name: str) -> Topic | None:
         """Return a topic, or None where the trace says nothing about it."""
@@ -72,6 +81,9 @@ def analyze(trace: Trace, *, seed: int = 0, progress: Callable[[str], None] = la
         progress("analysing virtual clusters")
         topics.append(tenancy(trace.scan("series"), _metrics(trace)))
     if _rows(trace, "requests") or (_rows(trace, "series") and _is_serving(trace)):
+        progress("analysing requests")
+        rates = trace.series if _rows(trace, "series") else None
+        topics.append(requests(trace.requests, rates))
         progress("analysing serving")
         of = [trace.scan(name) if _rows(trace, name) else None for name in ("requests", "series", "usage")]
         topics.append(serving(of[0], of[1] if _is_serving(trace) else None, of[2]))
@@ -91,6 +103,8 @@ def _of_tasks(trace: Trace, seed: int, progress: Callable[[str], None]) -> list[
     topics: list[Topic | None] = [workload(tasks, facts, dimensions)]
     progress("analysing waits and runtimes")
     topics += [delays(tasks, facts, dimensions, seed), runtimes(tasks, facts, dimensions, seed)]
+    progress("analysing tenants")
+    topics.append(tenants(trace))
     progress("analysing placement rules")
     topics.append(placement(tasks, facts, dimensions, seed))
     progress("analysing efficiency")
@@ -119,7 +133,7 @@ def _metrics(trace: Trace) -> dict[str, int]:
 
 def _is_serving(trace: Trace) -> bool:
     """Return whether the series are those of model serving: waits, loads or inference in ms, or requests per second."""
-    return any(name.endswith("_ms") or name.startswith(("qps", "rate")) for name in _metrics(trace))
+    return any(name.endswith("_ms") or name.startswith(("qps", "rate", "request_rate")) for name in _metrics(trace))
 
 
 def _used(trace: Trace) -> Frame | None:

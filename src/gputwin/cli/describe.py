@@ -21,10 +21,17 @@ def run(
 
         gputwin describe "synthetic:pai2020?jobs=100000" --json
     """
+    from gputwin.cli.serving import serving_of, show_serving
     from gputwin.traces.describe import describe
     from gputwin.traces.locate import open_trace
 
     with progress(quiet or json) as step:
-        description = describe(open_trace(trace, format, step))
+        opened = open_trace(trace, format, step)
+        description = describe(opened)
+        served = serving_of(opened)
 
-    emit(description.to_json(), json, lambda: show_description(description))
+    def render() -> None:
+        show_description(description)
+        show_serving(served)
+
+    emit({**description.to_json(), "serving": served}, json, render)

@@ -8,29 +8,45 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Json, Quiet, emit, say, table
+from gputwin.core.errors import UserError
 
 
 def run(
     directory: Annotated[Path, typer.Argument(metavar="RUN", help="Directory of a saved run.")],
-    job: Annotated[str, typer.Argument(metavar="JOB", help="Job id, or 'longest' for the one that waited longest.")],
+    job: Annotated[
+        str | None, typer.Argument(metavar="[JOB]", help="Job id, or 'longest' for the one that waited longest.")
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", help="Whom this tenant waits for, and who waits for it.")
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Tell why a job waited, who held what it needed, and when it could have started otherwise.
+    """Explain why a job waited, who held what it needed, and when it could have started otherwise.
+
+    Without a job: who waits, and who holds what others wait for, per tenant.
 
     Examples:
 
         gputwin explain run longest
 
         gputwin explain run 4b3f04b66a525d2df903eb16 --json
+
+        gputwin explain run --tenant vision
     """
     import polars as pl
 
+    from gputwin.cli.tenants import explain_tenants
     from gputwin.core.units import format_duration
     from gputwin.simulation.explain import explain
     from gputwin.simulation.result import SimulationResult
 
     result = SimulationResult.open(directory)
+    if job is None:
+        explain_tenants(result, tenant, json)
+        return
+    if tenant is not None:
+        raise UserError("a job and --tenant exclude one another; give one of them")
     if job == "longest":
         job = result.jobs.sort(pl.col("wait_seconds").fill_null(-1.0), descending=True)["job_id"][0]
     told = explain(result, job)
@@ -43,6 +59,6 @@ def run(
             table("It could have started after", ["with", "waiting"], rows)
         if told.holders:
             rows = [[h["job_id"], h["tenant"], f"{h['gpus']:g}", f"{h['gpu_hours']:,.2f}"] for h in told.holders]
-            table("Who held what it needed", ["job", "tenant", "GPUs", "GPU-hours meanwhile"], rows)
+            table("Who held what it needed", ["job", "tenant", "GPUs", "GPU-hours during the wait"], rows)
 
     emit(told.to_json(), json, render)

@@ -67,6 +67,20 @@ _TABLES: Mapping[str, tuple[_Shown, ...]] = {
             _TIMES,
         ),
     ),
+    "tenants": (
+        _Shown(
+            "tenants",
+            "Tenants",
+            {"tenant": "tenant", "jobs": "jobs", "gpu_hours": "GPU-hours", "mean_wait_seconds": "mean wait, s"}
+            | {"waited_gpu_hours": "waits, GPU-h", "others_wait_gpu_hours": "others wait for it, GPU-h"}
+            | {"used_share": "used %"},
+        ),
+        _Shown(
+            "blocking",
+            "Who waits while whose jobs hold GPUs",
+            {"waiting": "waiting", "holding": "GPUs held by", "gpu_hours": "GPU-hours of waiting"},
+        ),
+    ),
     "placement": (
         _Shown(
             "rules",
@@ -96,6 +110,34 @@ _TABLES: Mapping[str, tuple[_Shown, ...]] = {
                 "over_share": "asks more %",
             }
             | {"under_share": "uses more %", "reclaimable_share": "idle %"},
+        ),
+    ),
+    "requests": (
+        _Shown(
+            "tokens",
+            "Tokens per request",
+            {
+                "what": "what",
+                "count": "requests",
+                "mean": "mean",
+                "p50": "p50",
+                "p95": "p95",
+                "p99": "p99",
+                "max": "max",
+            },
+        ),
+        _Shown(
+            "clients",
+            "Clients",
+            {"client": "client", "requests": "requests", "share": "of all %", "cv": "CV of gaps"}
+            | {"mean_input_tokens": "tokens in", "mean_output_tokens": "tokens out"}
+            | {"mean_duration_seconds": "time to serve, s"},
+        ),
+        _Shown(
+            "client_rates",
+            "Clients",
+            {"client": "client", "rate_per_s": "requests/s", "peak_rate_per_s": "peak", "share": "of all %"}
+            | {"active_share": "active %", "cv": "CV of gaps"},
         ),
     ),
     "published": (

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from gputwin.cli.progress import Step
     from gputwin.simulation.engine.world import World
     from gputwin.simulation.result import SimulationResult
+    from gputwin.simulation.waits_by_tenant import TenantView
 
 
 def run(
@@ -102,6 +103,8 @@ def run(
         gputwin simulate run/scenario.yaml -o again
     """
     from gputwin.simulation.simulate import cluster_of_scenario, part_of, simulate_scenario, trace_of
+    from gputwin.simulation.use import use_of
+    from gputwin.simulation.waits_by_tenant import by_tenant
     from gputwin.traces.locate import open_trace
 
     fields = {
@@ -134,9 +137,17 @@ def run(
         if output is not None:
             step("saving the run")
             result.save(output)
+        step("charging waits to tenants")
+        view = by_tenant(result, use_of(opened))
     directory = None if output is None else str(output)
-    data = {**result.summary, "manifest": result.manifest, "warnings": warnings, "run_directory": directory}
-    emit(data, json, lambda: _render(result, output), lambda: result.jobs)
+    data = {
+        **result.summary,
+        **view.to_json(),
+        "manifest": result.manifest,
+        "warnings": warnings,
+        "run_directory": directory,
+    }
+    emit(data, json, lambda: _render(result, view, output), lambda: result.jobs)
 
 
 def _told(step: Step) -> Callable[[World], None]:
@@ -226,7 +237,8 @@ def _render_lives(summary: dict[str, Any]) -> None:
         say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))
 
 
-def _render(result: SimulationResult, output: Path | None) -> None:
+def _render(result: SimulationResult, view: TenantView, output: Path | None) -> None:
+    from gputwin.cli.tenants import show_tenants
     from gputwin.core.units import format_duration
     from gputwin.report.sections.run import causes_tables, waits_table
     from gputwin.simulation.verdict import rules_words, run_verdict
@@ -259,6 +271,7 @@ def _render(result: SimulationResult, output: Path | None) -> None:
     table("Cluster", ["what", "value"], figures)
     _render_lives(s)
     _render_power(s)
+    show_tenants(view)
     for why, count in s["tasks_left_out"].items():
         say(f"{count:,} tasks not simulated: {why}")
     if output is not None:

@@ -1,4 +1,4 @@
-"""`gputwin slice`: the earlier or the later part of a trace."""
+"""`gputwin slice`: part of a trace, by time, tenant, GPU model or chance."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Format, Json, Quiet, emit, progress, say
+from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say
 from gputwin.cli.options import TraceArgument
 
 
@@ -20,33 +20,53 @@ def run(
     last: Annotated[
         str | None, typer.Option("--last", help="The last jobs submitted: a share (30%) or a time (14d).")
     ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option("--since", help="Jobs submitted from then on: a date, or a time after the first job (2d)."),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option("--until", help="Jobs submitted before then, as they were known then.")
+    ] = None,
+    tenant: Annotated[list[str] | None, typer.Option("--tenant", help="Jobs of this tenant; repeatable.")] = None,
+    model: Annotated[
+        list[str] | None, typer.Option("--model", help="Jobs on this GPU model, requests for this model; repeatable.")
+    ] = None,
+    sample: Annotated[str | None, typer.Option("--sample", help="A random share of the jobs (10%).")] = None,
     format: Format = None,
+    seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Cut a trace at a point in time, to learn from one part and test on the other.
+    """Take part of a trace: by time, tenant, GPU model or chance. Parts can be combined.
 
-    Both parts keep the trace's clock. `--first` is what was known at the cut: jobs that had not ended then are running
-    or waiting there. `--last` holds the jobs submitted from the cut on, as they ended.
+    Every part keeps the trace's clock. `--first` and `--until` give what was known at the cut: jobs that had not ended
+    then are running or waiting there. `--last` and `--since` give the jobs submitted from the cut on, as they ended.
 
     Examples:
 
         gputwin slice theta --first 70% -o earlier
 
-        gputwin slice theta --last 30% -o later
+        gputwin slice theta --since 2023-01-01 --until 2023-02-01 -o january
+
+        gputwin slice pai --tenant vision --model V100 -o vision
+
+        gputwin slice pai --sample 10% -o tenth
     """
     from gputwin.core.units import format_duration
     from gputwin.traces.locate import open_trace
-    from gputwin.traces.slicing import before, cut_time, running_at, since
+    from gputwin.traces.slicing import Selection, running_at, select
 
+    selection = Selection(first, last, since, until, tuple(tenant or ()), tuple(model or ()), sample, seed)
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
-        cut = cut_time(opened, first=first, last=last)
-        part = (since if first is None else before)(opened, cut).save(output)
-        open_jobs = running_at(opened, cut)
+        part, cut = select(opened, selection)
+        part = part.save(output)
+        open_jobs = None if cut is None else running_at(opened, cut)
     data = {
         "tasks": part.tasks.height,
         "tasks_of_trace": opened.tasks.height,
+        "requests": part.requests.height,
+        "requests_of_trace": opened.requests.height,
         "cut_seconds": cut,
         "jobs_not_ended_at_cut": open_jobs,
         "fingerprint": part.meta.fingerprint,
@@ -54,11 +74,15 @@ def run(
     }
 
     def render() -> None:
-        kept = "known only as far as they had run" if last is None else "left out"
-        say(
-            f"{part.tasks.height:,} of {opened.tasks.height:,} tasks, cut {format_duration(cut)} after the trace's time "
-            f"zero; {open_jobs:,} jobs submitted before had not ended then and are {kept}"
-        )
+        for name in ("tasks", "requests"):
+            if opened.frame(name).height:
+                say(f"{part.frame(name).height:,} of {opened.frame(name).height:,} {name}")
+        if cut is not None and open_jobs is not None:
+            kept = "known only as far as they had run" if last is None and since is None else "left out"
+            say(
+                f"cut {format_duration(cut)} after the trace's time zero; {open_jobs:,} jobs submitted before had not "
+                f"ended then and are {kept}"
+            )
         say(f"trace: {output}")
 
     emit(data, json, render)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import DAY, HOUR, MINUTE, format_duration
 from gputwin.forecasting.backtest import Backtest, backtest, schedule
@@ -26,8 +27,8 @@ _REFERENCES = ("naive", "mean", "zero")
 _MOST_LEADS = 3
 
 
-@dataclass(frozen=True)
-class ForecastStudy:
+@dataclass(frozen=True, repr=False)
+class ForecastStudy(Shown):
     """A forecast and what speaks for it."""
 
     series: DemandSeries
@@ -42,6 +43,12 @@ class ForecastStudy:
     tunings: tuple[Tuning, ...] = ()
     curves: Mapping[str, Any] = field(default_factory=dict)
     """Neural model → its learning curve when it was fitted for the test part."""
+
+    def _title(self) -> str:
+        return f"Forecast of {self.series.target} in bins of {span_words(self.series.bin_seconds)}"
+
+    def _lines(self) -> list[str]:
+        return list(self.verdicts)
 
     def spans(self) -> dict[int, str]:
         """Return each tested lead as people say it."""

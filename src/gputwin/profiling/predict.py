@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.profiling.alignment import align
 from gputwin.profiling.classes.classes import OTHER
@@ -25,8 +26,8 @@ MOST_REASONS = 8
 HERE, BASELINE, PROMISED = "the model here", "median of the user's jobs here", "the model in its profile"
 
 
-@dataclass(frozen=True)
-class Predictions:
+@dataclass(frozen=True, repr=False)
+class Predictions(Shown):
     """`frame` has one row per task: `predicted_seconds`, an 80 % interval (`low_seconds`, `high_seconds`),
     `mean_seconds`, `ran_seconds` (of tasks that still run), `actual_seconds` (null where unknown) and `class`.
 
@@ -38,6 +39,13 @@ class Predictions:
     frame: pl.DataFrame
     scores: dict[str, Scores]
     notes: tuple[str, ...]
+
+    def _title(self) -> str:
+        return f"Predictions of {self.frame.height:,} tasks by {self.kind}"
+
+    def _lines(self) -> list[str]:
+        scored = [f"{who}: {s.within_2x:.0%} within a factor of two" for who, s in self.scores.items()]
+        return [*scored, *self.notes]
 
     def to_json(self) -> dict[str, Any]:
         """Return what was predicted, in short, as plain data."""

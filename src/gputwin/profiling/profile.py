@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.profiling.alignment import Recording
 from gputwin.profiling.classes.classes import Classes, find_classes
@@ -26,8 +27,8 @@ BASELINE = "user-median"
 REASON_ROWS = 500
 
 
-@dataclass(frozen=True)
-class Profile:
+@dataclass(frozen=True, repr=False)
+class Profile(Shown):
     """What was found: classes, each model's test, the model chosen and fitted to the whole trace, and its reasons."""
 
     history: History
@@ -39,6 +40,12 @@ class Profile:
     recording: Recording
     importance: pl.DataFrame
     """`reason` and `factor`: by how much a feature moves predictions, as the geometric mean of its factors' sizes."""
+
+    def _title(self) -> str:
+        return f"Profile of {self.history.size:,} tasks: {len(self.classes.classes)} classes, model {self.chosen}"
+
+    def _lines(self) -> list[str]:
+        return [f"{e.model}: {e.scores.within_2x:.0%} within a factor of two" for e in self.evaluations]
 
     @property
     def evaluation(self) -> Evaluation:

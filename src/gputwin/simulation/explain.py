@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
@@ -32,8 +33,8 @@ _SHOWN = 5
 _MANY = 1 << 30
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
     """The story of one job's wait, as numbers; `story()` tells it in words."""
 
     job_id: str
@@ -53,6 +54,12 @@ class Explanation:
     overtakers: list[dict[str, Any]]
     was_running: bool = False
     """It ran when the trace began."""
+
+    def _title(self) -> str:
+        return f"Job {self.job_id}"
+
+    def _lines(self) -> list[str]:
+        return self.story()
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain data."""

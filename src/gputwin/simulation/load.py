@@ -11,6 +11,7 @@ from typing import Any
 
 import polars as pl
 
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster
@@ -20,8 +21,8 @@ from gputwin.traces.dataset import Trace
 from gputwin.traces.lifetimes import Window
 
 
-@dataclass(frozen=True)
-class LoadCheck:
+@dataclass(frozen=True, repr=False)
+class LoadCheck(Shown):
     """The check's result: loads, the load over time, tasks that can never be placed, and a verdict in words."""
 
     loads: tuple[Load, ...]
@@ -31,6 +32,12 @@ class LoadCheck:
     tasks_without_duration: int
     window: Window
     verdict: str = ""
+
+    def _title(self) -> str:
+        return f"Load check of {self.tasks:,} tasks"
+
+    def _lines(self) -> list[str]:
+        return [self.verdict, *(f"{x.resource} {x.models}: load {x.mean:.3f}, peak {x.peak:.3f}" for x in self.loads)]
 
     def never_fit_by_reason(self) -> pl.DataFrame:
         """Return the number of tasks that can never be placed and an example, by reason."""

@@ -13,6 +13,22 @@ if TYPE_CHECKING:
 _SPREAD = ("mean", "p50", "p95", "p99")
 
 
+def run_lines(result: SimulationResult) -> list[str]:
+    """Return the run in a few lines: its rules, waits, GPU allocation and main causes of waiting."""
+    summary, rules = result.summary, result.manifest["scheduler"]
+    lines = [f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"]
+    for name, key in (("wait", "wait_seconds"), ("completion", "jct_seconds")):
+        if summary[key]:
+            lines.append(f"{name}: " + ", ".join(f"{q} {format_duration(summary[key][q])}" for q in _SPREAD))
+    if "gpu" in summary["allocation"]:
+        lines.append(f"GPUs allocated: {summary['allocation']['gpu']:.1%}")
+    causes = {name: value for name, value in (summary["wait_causes_seconds"] or {}).items() if value > 0}
+    if causes:
+        total, ranked = sum(causes.values()), sorted(causes.items(), key=lambda c: -c[1])[:3]
+        lines.append("why jobs waited: " + ", ".join(f"{n.replace('_', ' ')} {v / total:.0%}" for n, v in ranked))
+    return lines
+
+
 def run_html(result: SimulationResult) -> str:
     """Return the run as a small piece of HTML without script or style sheet; every text is escaped."""
     summary, manifest = result.summary, result.manifest

@@ -13,12 +13,13 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.atomic import atomic_directory
+from gputwin.core.display import Shown
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.metrics import summarise
-from gputwin.simulation.notebook import run_html
+from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.segments import (
@@ -40,8 +41,8 @@ _FRAMES = ("jobs", "segments", "series", "placements", "nodes", "groups")
 _RESOURCES = ("cpu", "memory", "disk", "rdma")
 
 
-@dataclass(frozen=True)
-class SimulationResult:
+@dataclass(frozen=True, repr=False)
+class SimulationResult(Shown):
     """One run. `jobs` in order of submission; `segments` who ran when and how fast; `placements` where the instances of
     each segment ran; `groups` the task groups of each job shape with what one instance asks for.
     """
@@ -54,6 +55,13 @@ class SimulationResult:
     groups: pl.DataFrame
     summary: dict[str, Any]
     manifest: dict[str, Any]
+
+    def _title(self) -> str:
+        m = self.manifest
+        return f"Run of {self.summary['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs)"
+
+    def _lines(self) -> list[str]:
+        return run_lines(self)
 
     def _repr_html_(self) -> str:
         """Return the run as a notebook shows it."""

@@ -226,7 +226,7 @@ CATALOG.add(PublicTrace(
     licence="CC-BY-4.0",
     citation="Hu et al., Characterization of Large Language Model Development in the Datacenter, NSDI 2024",
     homepage="https://github.com/InternLM/AcmeTrace",
-    format=None,
+    format="acme",
     files=_files(
         "https://raw.githubusercontent.com/InternLM/AcmeTrace/master/data/job_trace",
         ("trace_seren.csv", 99_000_000, None),

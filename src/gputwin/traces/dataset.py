@@ -15,6 +15,7 @@ import polars as pl
 from polars.io.plugins import register_io_source
 
 from gputwin.core.atomic import atomic_directory
+from gputwin.core.display import card
 from gputwin.core.errors import InputError, shorten
 from gputwin.traces.measures import ARRIVAL
 from gputwin.traces.quality import Finding
@@ -182,6 +183,14 @@ class Trace:
             # Another version of Polars may have packed the same table into other bytes.
             write_meta(replace(self.meta, fingerprint=fingerprint_of(digests)), folder)
         return Trace.open(path)
+
+    def __repr__(self) -> str:
+        meta = self.meta
+        rows = [f"{name}: {count:,} rows" for name, count in meta.tables.items()]
+        findings = f"{len(meta.findings)} quality findings" if meta.findings else "no quality findings"
+        return card(
+            f"Trace {shorten(meta.title or meta.source)} ({meta.source}), clock {meta.clock}", [*rows, findings]
+        )
 
     def _repr_html_(self) -> str:
         """Return the trace as a notebook shows it."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from gputwin.core.display import Shown
+from gputwin.core.units import format_duration
 from gputwin.traces.dataset import Trace
 from gputwin.traces.lifetimes import LIFE_COLUMNS, held
 from gputwin.traces.measures import ARRIVAL, GPU_MILLI_TOTAL, IS_COMPLETE, RUNTIME, WAIT
@@ -15,8 +17,8 @@ from gputwin.traces.schema import TABLES
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 
-@dataclass(frozen=True)
-class Description:
+@dataclass(frozen=True, repr=False)
+class Description(Shown):
     """Counts and distributions of one trace; None where the source does not tell."""
 
     source: str
@@ -63,6 +65,19 @@ class Description:
     rows_kept: int
     rows_dropped: int
     findings: list[dict[str, Any]]
+
+    def _title(self) -> str:
+        return f"{self.title or self.source} ({self.source})"
+
+    def _lines(self) -> list[str]:
+        counts = {"tasks": self.tasks, "jobs": self.jobs, "users": self.users, "tenants": self.tenants}
+        counts |= {"nodes": self.nodes, "GPUs": self.gpus, "requests": self.requests}
+        lines = [", ".join(f"{n:,} {name}" for name, n in counts.items() if n)]
+        for name, spread in (("wait", self.wait_seconds), ("runtime", self.runtime_seconds)):
+            if spread:
+                figures = ", ".join(f"{k} {format_duration(spread[k])}" for k in ("mean", "p50", "p95", "max"))
+                lines.append(f"{name}: {figures}")
+        return lines
 
     def to_json(self) -> dict[str, Any]:
         """Return the record as plain data."""

@@ -20,11 +20,15 @@ from gputwin.traces.dataset import (
     write_meta,
     write_parts,
 )
+from gputwin.traces.parquetfile import is_parquet
 from gputwin.traces.quality import Ledger
 from gputwin.traces.reader import READERS, Clock, Draft, Frame, Input, Reader
+from gputwin.traces.readers import mapped
+from gputwin.traces.readers.mapped import Mapping
 from gputwin.traces.rules import Context, clean
 from gputwin.traces.schema import TABLES, Table, conform
 from gputwin.traces.sources import Source, gather, sha256
+from gputwin.traces.usage_files import with_usage
 
 Progress = Callable[[str], None]
 _WHOLE_WITHIN = 1e-6
@@ -41,6 +45,16 @@ class Options:
     format: str | None = None
     strict: bool = False
     lenient: bool = False
+    mapping: Mapping | None = None
+    """What the columns of a table of the user's own mean."""
+    guess: bool = False
+    """Take the proposed mapping of an unknown table, unless there is a doubt about it."""
+    zone: str | None = None
+    """Of wall-clock times that name none, in a table of the user's own."""
+    table: str | None = None
+    """What the rows of such a table become: tasks or requests."""
+    usage: tuple[Path, ...] = ()
+    """Results of Prometheus range queries: what the jobs used."""
 
 
 def ingest(
@@ -53,12 +67,16 @@ def ingest(
     options = options or Options()
     ledger = Ledger(strict=options.strict, lenient=options.lenient)
     with gather([Path(p) for p in paths]) as sources:
-        reader, inputs = identify(sources, options.format, ledger)
+        reader, inputs = _mapped(sources, options) or identify(sources, options.format, ledger)
         progress(f"reading {reader.name}: {len(inputs)} file{'s' if len(inputs) != 1 else ''}")
         draft = reader.read(inputs, ledger)
+        given_files = [i.source.given for i in inputs]
+        if options.usage:
+            with gather(options.usage) as measured:
+                draft = with_usage(draft, measured, ledger)
+                given_files += [s.given for s in measured]
         files = tuple(
-            InputFile(given.name, given.stat().st_size, sha256(given))
-            for given in dict.fromkeys(i.source.given for i in inputs)
+            InputFile(given.name, given.stat().st_size, sha256(given)) for given in dict.fromkeys(given_files)
         )
 
         def finish(tables: dict[str, int], digests: dict[str, str], origin: float | None) -> TraceMeta:
@@ -78,6 +96,23 @@ def ingest(
             )
 
         return _build(draft, ledger, into, finish, progress)
+
+
+def _mapped(sources: Sequence[Source], options: Options) -> tuple[Reader, list[Input]] | None:
+    """Return the reader of tables that a mapping comes with, and the tables; None where no mapping does."""
+    mapping = options.mapping
+    files = [s for s in sources if mapped.is_mapping_file(s)]
+    if mapping is None and options.guess and not files:
+        mapping = mapped.sure_guess(sources[0], options.zone, options.table)
+    if mapping is None and len(files) == 1:
+        mapping = mapped.read_mapping(files[0])
+    if mapping is None:
+        return None
+    mapping = replace(mapping, zone=options.zone or mapping.zone)
+    inputs = [Input(s, mapped.MAPPING if s in files else mapped.TABLE) for s in sources]
+    inputs.sort(key=lambda i: (i.source.name, i.source.label))
+    names = sorted({i.source.given.name for i in inputs if i.kind == mapped.TABLE})
+    return mapped.reader_with(mapping, ", ".join(names[:3]) + (", …" if len(names) > 3 else "")), inputs
 
 
 def identify(sources: Sequence[Source], format: str | None, ledger: Ledger) -> tuple[Reader, list[Input]]:
@@ -117,7 +152,8 @@ def _not_recognised(strangers: Sequence[Source], readers: Sequence[Reader]) -> I
     """Return the most helpful error: what is wrong with the file, or which format it almost is."""
     source = strangers[0]
     try:
-        source.check_text()
+        if not is_parquet(source):
+            source.check_text()
     except InputError as error:
         return error
     near = [
@@ -135,6 +171,8 @@ def _not_recognised(strangers: Sequence[Source], readers: Sequence[Reader]) -> I
             remedy="restore the column's name",
         )
     formats = ", ".join(r.name for r in readers)
+    if len(readers) > 1 and (offer := mapped.offer(source)):
+        return InputError("not a file of any known format", file=source.label, remedy=offer)
     return InputError(
         "not a file of any known format" if len(readers) > 1 else f"not a {formats} file",
         file=source.label,
@@ -161,6 +199,8 @@ def _build(
             path = folder / f"{name}.parquet"
             counts[name] = write_parts(parts, TABLES[name].schema, path)
             digests[name] = sha256(path)
+        for file, text in draft.files.items():
+            (folder / file).write_text(text, encoding="utf-8")
         write_meta(finish(counts, digests, origin), folder)
     return Trace.open(into)
 

@@ -20,15 +20,24 @@ Value = object
 
 
 def read_json_lines(
-    source: Source, fields: Mapping[str, pl.DataType], unused: frozenset[str], ledger: Ledger
+    source: Source,
+    fields: Mapping[str, pl.DataType],
+    unused: frozenset[str],
+    ledger: Ledger,
+    *,
+    any_scalar: bool = False,
 ) -> pl.DataFrame:
     """Return the `fields` of each line and `_row`, its number; counts the rows read.
+
+    With `any_scalar` every field is text, and numbers, true and false are taken as written.
 
     A line or value of the wrong form is an error that names it, or unknown where the ledger is lenient (rule F03).
     Other keys than `fields` and `unused` are reported (rule F02).
     """
     source.check_text()
     lines = _Lines(source, fields, unused, ledger)
+    if any_scalar:
+        lines.takers = dict.fromkeys(fields, ("text or a number", _scalar))
     records = lines.records()
     schema: dict[str, pl.DataType] = {"_row": pl.UInt32(), **fields}
     parts = [pl.DataFrame(schema=schema)]
@@ -125,6 +134,12 @@ def _wholes(value: Value) -> list[int] | None:
 def _text(value: Value) -> str | None:
     # Half of a surrogate pair is legal in JSON, but no text.
     return value if isinstance(value, str) and not _LONE_SURROGATE.search(value) else None
+
+
+def _scalar(value: Value) -> str | None:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int | float) else _text(value)
 
 
 def _taker(dtype: pl.DataType) -> tuple[str, Callable[[Value], Value]]:

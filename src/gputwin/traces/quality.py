@@ -65,6 +65,7 @@ RULES: Mapping[str, Rule] = _rules(
     ("F22", "item of a kind the reader does not use, dropped", Action.DROPPED),
     ("F23", "node closed to new work, kept", Action.FLAGGED),
     ("F24", "list of array tasks cut short by the source; those it names are kept", Action.FLAGGED),
+    ("F25", "wall-clock times that name no zone, read as UTC", Action.FLAGGED),
     # Identity.
     ("Q01", "identifier missing, row dropped", Action.DROPPED),
     ("Q02", "identifier used twice, later rows dropped", Action.DROPPED),

@@ -47,6 +47,8 @@ class Draft:
     tables: Mapping[str, Frame]
     clock: Clock = Clock.RELATIVE
     zone: str = "UTC"
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Texts to keep in the trace's directory, by file name."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,9 @@ somebody knew at the cut: a job that had not ended is running there, or waiting,
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
+from zoneinfo import ZoneInfo
 
 import polars as pl
 
@@ -14,10 +16,54 @@ from gputwin.core.errors import UserError
 from gputwin.core.units import parse_duration
 from gputwin.traces.dataset import Trace
 from gputwin.traces.measures import ARRIVAL, RUNTIME
+from gputwin.traces.reader import Clock
 from gputwin.traces.schema import Status
+from gputwin.traces.selecting import of_models, of_tenants, sample
 
 _JOB_ARRIVAL = ARRIVAL.min().over("job_id")
 _SAMPLES = {"requests": "submit_time", "series": "time"}
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which part of a trace: by time, then by tenant, GPU model or chance; what is not given does not restrict."""
+
+    first: str | None = None
+    last: str | None = None
+    since: str | None = None
+    until: str | None = None
+    tenants: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    sample: str | None = None
+    seed: int = 0
+
+
+def select(trace: Trace, selection: Selection) -> tuple[Trace, float | None]:
+    """Return the selected part, and where the trace was cut, s on its clock; None where it was not cut by time."""
+    if selection == Selection(seed=selection.seed):
+        raise UserError(
+            "say which part of the trace: the first or last, since or until when, a tenant, model or sample"
+        )
+    by_share = selection.first is not None or selection.last is not None
+    if by_share and (selection.since or selection.until):
+        raise UserError("a share of the trace and dates exclude one another; give one of them")
+    part, cut = trace, None
+    if by_share:
+        cut = cut_time(trace, first=selection.first, last=selection.last)
+        part = (since if selection.first is None else before)(trace, cut)
+    if selection.until is not None:
+        cut = instant(trace, selection.until)
+        part = before(part, cut)
+    if selection.since is not None:
+        cut = instant(trace, selection.since)
+        part = since(part, cut)
+    if selection.tenants:
+        part = of_tenants(part, selection.tenants)
+    if selection.models:
+        part = of_models(part, selection.models)
+    if selection.sample is not None:
+        part = sample(part, _share(selection.sample), selection.seed)
+    return part, cut
 
 
 def cut_time(trace: Trace, *, first: str | None = None, last: str | None = None) -> float:
@@ -28,14 +74,38 @@ def cut_time(trace: Trace, *, first: str | None = None, last: str | None = None)
     """
     if (part := first or last) is None or (first and last):
         raise UserError("name one part of the trace: the first or the last, as a share (70%) or a time (14d)")
-    arrivals = trace.tasks.group_by("job_id").agg(ARRIVAL.min())["arrival_time"].drop_nulls().sort()
-    if arrivals.is_empty():
-        raise UserError("no job of the trace has a known submission, so it cannot be cut by time")
+    arrivals = _arrivals(trace)
     if not part.strip().endswith("%"):
         seconds = parse_duration(part)
         return float(arrivals[0]) + seconds if first else float(arrivals[-1]) - seconds
     jobs = round(arrivals.len() * _share(part))
     return float(arrivals[min(jobs, arrivals.len() - 1) if first else min(arrivals.len() - jobs, arrivals.len() - 1)])
+
+
+def instant(trace: Trace, text: str) -> float:
+    """Return the instant, s on the trace's clock, that a time after the first submission (2d) or a date names."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return float(_arrivals(trace)[0]) + parse_duration(text)
+    origin = trace.meta.origin_unix_seconds
+    if trace.meta.clock != Clock.ABSOLUTE or origin is None:
+        raise UserError(f"'{text}': the trace has no dates; name a time after its first submission, as in 2d")
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=ZoneInfo(trace.meta.zone))
+    return moment.timestamp() - origin
+
+
+def _arrivals(trace: Trace) -> pl.Series:
+    """Return when jobs were submitted, or requests where the trace has no jobs, in order."""
+    if trace.tasks.height or not trace.has("requests"):
+        arrivals = trace.tasks.group_by("job_id").agg(ARRIVAL.min())["arrival_time"]
+    else:
+        arrivals = trace.requests["submit_time"]
+    arrivals = arrivals.drop_nulls().sort()
+    if arrivals.is_empty():
+        raise UserError("nothing in the trace has a known submission, so it cannot be cut by time")
+    return arrivals
 
 
 def _share(text: str) -> float:
@@ -105,7 +175,7 @@ def _known_at(frame: pl.DataFrame, cut: float) -> pl.DataFrame:
 
 
 def _part(trace: Trace, tables: dict[str, pl.DataFrame], which: str) -> Trace:
-    if tables["tasks"].is_empty():
+    if tables["tasks"].is_empty() and tables["requests"].is_empty():
         raise UserError(f"the {which} of the trace has no jobs; cut it elsewhere")
     kept = {name: frame for name, frame in tables.items() if trace.has(name)}
     title = f"{trace.meta.title or trace.meta.source}, {which}"

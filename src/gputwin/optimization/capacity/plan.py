@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.optimization.capacity.bracket import offered_share
@@ -37,8 +38,8 @@ _RUNS = 50
 """Simulations that a plan takes at the least."""
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Shown):
     """The answer, and all that was simulated on the way to it."""
 
     cluster: Cluster
@@ -60,6 +61,12 @@ class Plan:
     """Mean GPUs asked for."""
     levers: tuple[Lever, ...]
     jobs: int
+
+    def _title(self) -> str:
+        return f"Plan: {self.target} on {self.cluster.name}"
+
+    def _lines(self) -> list[str]:
+        return [self.verdict()]
 
     @property
     def growth(self) -> float:

@@ -14,7 +14,9 @@ import numpy as np
 import polars as pl
 
 from gputwin.analysis.bootstrap import block_weights
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
+from gputwin.core.units import format_duration
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import fields_apart
 from gputwin.traces.dataset import Trace
@@ -49,14 +51,23 @@ class ScenarioRun:
     result: SimulationResult
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(Shown):
     """Scenarios side by side. `figures`: label, replicate, one column per metric; `differences`: to the baseline."""
 
     labels: tuple[str, ...]
     runs: tuple[ScenarioRun, ...]
     figures: pl.DataFrame
     differences: pl.DataFrame
+
+    def _title(self) -> str:
+        return f"{len(self.labels)} scenarios, {self.replicates} replicate{'' if self.replicates == 1 else 's'} each"
+
+    def _lines(self) -> list[str]:
+        from gputwin.studies.comparison.verdict import recommendation
+
+        waits = [f"{r['scenario']}: mean wait {format_duration(r['mean wait'])}" for r in self.means().to_dicts()]
+        return [recommendation(self), *waits]
 
     @property
     def baseline(self) -> str:

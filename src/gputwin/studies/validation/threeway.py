@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 
+from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.queueing.fit.offered import CLASSES, Offered, class_of, offered
@@ -41,8 +42,8 @@ class ClassRow:
     trace: Figures | None
 
 
-@dataclass(frozen=True)
-class ThreeWay:
+@dataclass(frozen=True, repr=False)
+class ThreeWay(Shown):
     """A trace on a cluster, three ways."""
 
     cluster: str
@@ -60,6 +61,12 @@ class ThreeWay:
     subject: Subject
     notes: tuple[str, ...]
     """What the window and the load rest on."""
+
+    def _title(self) -> str:
+        return f"Theory, simulation and trace on {self.cluster} ({self.gpus:,} GPUs)"
+
+    def _lines(self) -> list[str]:
+        return list(self.verdicts)
 
     @property
     def simulation(self) -> Figures:

@@ -1,0 +1,152 @@
+"""Who waits, who holds what others wait for, and how much of what a tenant was given it used."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from gputwin.analysis.blocking import NOBODY, OTHERS, blocking, per_tenant
+from gputwin.analysis.topic import Remark, Topic
+from gputwin.analysis.words import share
+from gputwin.core.units import HOUR, format_duration
+from gputwin.traces.dataset import Trace
+from gputwin.traces.lifetimes import held_from, held_seconds, known_times, observed
+from gputwin.traces.measures import GPU_MILLI_TOTAL, WAIT
+
+OWNERS = ("tenant", "user", "application")
+LARGEST = 20
+_NOTES = (
+    "While a job waits, its GPUs × time are charged to the tenants in proportion to the GPUs they hold at that time, of "
+    "models the job may use. A tenant can wait for itself. What is charged says who held GPUs, not who was wrong to.",
+    "Used: GPU busy over GPU asked for, where sensors say so; each instance counts for as long as its task ran.",
+)
+
+
+def tenants(trace: Trace) -> Topic | None:
+    """Return waiting and holding per tenant (user, application); None where GPUs or owners are not known."""
+    lives = _lives(trace)
+    who = next((name for name in OWNERS if lives[name].drop_nulls().n_unique() > 1), None)
+    if who is None or not (lives["gpus"] > 0).any():
+        return None
+    lives = lives.with_columns(pl.col(who).fill_null("unknown").alias("tenant"))
+    waits = lives.filter(pl.col("wait_seconds") > 0).select(
+        "tenant",
+        pl.col("submit_time").alias("start"),
+        pl.col("start_time").alias("end"),
+        "gpus",
+        pl.col("gpu_models_allowed").alias("allowed"),
+    )
+    holds = lives.filter(pl.col("held") > 0).select(
+        "tenant",
+        pl.col("from").alias("start"),
+        (pl.col("from") + pl.col("held")).alias("end"),
+        "gpus",
+        pl.col("gpu_model").alias("model"),
+    )
+    charges = blocking(waits, holds)
+    table = with_charges(_totals(lives, _used(trace, who)), charges)
+    tables = {"tenants": table} | ({"blocking": charges} if charges.height else {})
+    return Topic("tenants", f"Per {who}", tables, tuple(remarks_on(table, charges)), _NOTES)
+
+
+def _lives(trace: Trace) -> pl.DataFrame:
+    columns = ["job_id", "role", *OWNERS, "submit_time", "start_time", "end_time", "duration_seconds", "is_running"]
+    columns += ["was_running", "status", "instances", "gpu_count", "gpu_milli", "gpu_model", "gpu_models_allowed"]
+    tasks = trace.collect(trace.scan("tasks").select(columns))
+    window = observed(tasks)
+    life: Any = known_times(tasks).with_columns(**{"from": held_from(window), "held": held_seconds(window)})
+    frame: pl.DataFrame = life.to_native().collect()
+    return frame.with_columns(WAIT, (GPU_MILLI_TOTAL / 1000).fill_null(0.0).alias("gpus"))
+
+
+def _totals(lives: pl.DataFrame, used: pl.DataFrame | None) -> pl.DataFrame:
+    hours = (pl.col("gpus") * pl.col("held")).sum() / HOUR
+    wait = pl.col("wait_seconds")
+    table = lives.group_by("tenant", maintain_order=True).agg(
+        pl.col("job_id").n_unique().alias("jobs"),
+        hours.fill_null(0.0).alias("gpu_hours"),
+        wait.mean().alias("mean_wait_seconds"),
+        wait.quantile(0.95, "linear").alias("p95_wait_seconds"),
+    )
+    if used is not None:
+        table = table.join(used, on="tenant", how="left")
+    return table
+
+
+def _used(trace: Trace, who: str) -> pl.DataFrame | None:
+    """Return the share of GPU asked for that was used, per tenant; None where no sensor says so."""
+    if not trace.meta.tables.get("usage"):
+        return None
+    per_task = (
+        trace.scan("usage")
+        .filter((pl.col("scope") == "instance") & pl.col("gpu_milli").is_not_null())
+        .group_by("job_id", "role", maintain_order=True)
+        .agg(pl.col("gpu_milli").mean().alias("used"))
+    )
+    runtime = pl.coalesce("duration_seconds", pl.col("end_time") - pl.col("start_time")).fill_null(1.0)
+    asked = pl.col("gpu_count") * pl.col("gpu_milli").fill_null(1000)
+    weight = pl.col("instances") * runtime
+    tasks = trace.scan("tasks").select(
+        "job_id", "role", pl.col(who).fill_null("unknown").alias("tenant"), asked.alias("asked"), weight.alias("weight")
+    )
+    both = tasks.join(per_task, on=["job_id", "role"]).filter(pl.col("asked") > 0)
+    sums = both.group_by("tenant", maintain_order=True).agg(
+        ((pl.col("used") * pl.col("weight")).sum() / (pl.col("asked") * pl.col("weight")).sum()).alias("used_share")
+    )
+    found = trace.collect(sums)
+    return found if found.height else None
+
+
+def with_charges(totals: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
+    """Return the totals per tenant with what each waits and is waited for, most waited for first.
+
+    Charges tell the largest tenants apart; for the others they are null.
+    """
+    table = totals.join(per_tenant(charges), on="tenant", how="left")
+    share_of = (
+        pl.col("gpu_hours") / totals["gpu_hours"].sum() if totals["gpu_hours"].sum() else pl.lit(None, pl.Float64)
+    )
+    return table.with_columns(share_of.alias("gpu_hour_share")).sort(
+        ["others_wait_gpu_hours", "gpu_hours", "tenant"], descending=[True, True, False], nulls_last=True
+    )
+
+
+def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
+    """Return who waits most and who holds most of what others wait for, in sentences."""
+    total = float(charges["gpu_hours"].sum())
+    if not total:
+        return [Remark("No job that asks for GPUs waited.")]
+    remarks = []
+    known = table.filter(pl.col("waited_gpu_hours").is_not_null())
+    if known.height:
+        most = known.sort("waited_gpu_hours", descending=True).row(0, named=True)
+        remarks.append(
+            Remark(
+                f"{most['tenant']} waits most: {most['waited_gpu_hours']:,.0f} GPU-hours, "
+                f"{share(most['waited_gpu_hours'] / total)} of all waiting; its mean wait is "
+                f"{format_duration(most['mean_wait_seconds'])}."
+            )
+        )
+    between = charges.filter((pl.col("waiting") != pl.col("holding")) & (pl.col("holding") != NOBODY))
+    for_others = float(between["gpu_hours"].sum())
+    holders = known.filter(pl.col("others_wait_gpu_hours") > 0)
+    if holders.height and for_others > 0:
+        top = holders.sort("others_wait_gpu_hours", descending=True).row(0, named=True)
+        pair = between.filter(pl.col("holding") == top["tenant"]).row(0, named=True)
+        remarks.append(
+            Remark(
+                f"{top['tenant']} holds most of what others wait for: {top['others_wait_gpu_hours']:,.0f} GPU-hours, "
+                f"{share(top['others_wait_gpu_hours'] / for_others)} of what tenants wait for each other, while it has "
+                f"{share(top['gpu_hour_share'])} of all GPU-hours; {pair['waiting']} waits for it most "
+                f"({pair['gpu_hours']:,.0f} GPU-hours).",
+                top["others_wait_gpu_hours"] / for_others > 1.5 * (top["gpu_hour_share"] or 1.0),
+            )
+        )
+        if "used_share" in table.columns and top.get("used_share") is not None:
+            remarks.append(Remark(f"{top['tenant']} uses {share(top['used_share'])} of the GPU time it is given."))
+    own = charges.filter(pl.col("waiting") == pl.col("holding"))
+    own_total = float(own.filter(pl.col("waiting") != OTHERS)["gpu_hours"].sum())
+    if own_total > 0.5 * total:
+        remarks.append(Remark(f"{share(own_total / total)} of the waiting is for GPUs that the same tenant holds."))
+    return remarks

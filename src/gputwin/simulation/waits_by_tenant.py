@@ -1,0 +1,161 @@
+"""Per tenant in a run: who waits, by which causes, and who holds what others wait for.
+
+Waiting that no holder of GPUs causes (quota or fairness, nodes that start or are down) is not charged to anybody: of each
+job's waiting, the share of the other causes is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from gputwin.analysis.blocking import blocking
+from gputwin.analysis.tenants import remarks_on, with_charges
+from gputwin.core.display import Shown
+from gputwin.core.errors import UserError, shorten
+from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.result import SimulationResult
+
+NOT_BY_HOLDERS = ("quota_or_fairness", "node_startup", "outage")
+
+
+@dataclass(frozen=True, repr=False)
+class TenantView(Shown):
+    """`tenants` one row each, `blocking` GPU-hours by waiting and holding tenant, `causes` GPU-hours by tenant and cause."""
+
+    tenants: pl.DataFrame
+    blocking: pl.DataFrame
+    causes: pl.DataFrame
+
+    def _title(self) -> str:
+        return f"{self.tenants.height:,} tenants"
+
+    def _lines(self) -> list[str]:
+        return self.sentences()
+
+    def sentences(self) -> list[str]:
+        """Return what the tables say."""
+        return [remark.text for remark in remarks_on(self.tenants, self.blocking)]
+
+    def of(self, tenant: str) -> TenantView:
+        """Return the part about one tenant: its row, whom it waits for and who waits for it, and its causes."""
+        if tenant not in self.tenants["tenant"]:
+            known = shorten(", ".join(self.tenants["tenant"].head(10)), 200)
+            raise UserError(f"the run has no tenant '{shorten(tenant)}'; it has {known}")
+        about = (pl.col("waiting") == tenant) | (pl.col("holding") == tenant)
+        only = pl.col("tenant") == tenant
+        return TenantView(self.tenants.filter(only), self.blocking.filter(about), self.causes.filter(only))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the tables as plain data."""
+        return {
+            "tenants": self.tenants.to_dicts(),
+            "blocking": self.blocking.to_dicts(),
+            "wait_causes_by_tenant": self.causes.to_dicts(),
+        }
+
+
+def by_tenant(result: SimulationResult, use: pl.DataFrame | None = None) -> TenantView:
+    """Return waiting and holding per tenant of a run; `use` (`use_of` of the trace) adds what they used of their GPUs."""
+    jobs = result.jobs.with_row_index("job").with_columns(
+        (pl.col("gpu_milli") / WHOLE_GPU_MILLI).alias("gpus"), pl.col("tenant").fill_null("unknown")
+    )
+    segments = _segments(result, jobs)
+    charges = blocking(_waits(result, jobs, segments), _holds(segments))
+    return TenantView(with_charges(_totals(jobs, segments, use), charges), charges, _causes(jobs))
+
+
+def _segments(result: SimulationResult, jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return the run's segments with tenant, GPUs held and their model."""
+    gpus = (pl.col("gpu_count").cast(pl.Int64) * pl.col("gpu_milli")).sum() / WHOLE_GPU_MILLI
+    models = result.nodes.with_row_index("node").select("node", "gpu_model")
+    held = (
+        result.placements.join(models, on="node")
+        .group_by("segment", maintain_order=True)
+        .agg(gpus.alias("gpus"), pl.first("gpu_model"))
+    )
+    last = pl.col("end_time").filter(pl.col("end_time").is_finite()).max()
+    return (
+        result.segments.with_row_index("segment")
+        .join(held, on="segment", how="left", maintain_order="left")
+        .join(jobs.select("job", "job_id", "tenant"), on="job", maintain_order="left")
+        .with_columns(
+            pl.when(pl.col("end_time").is_finite()).then("end_time").otherwise(last).alias("end_time"),
+            pl.col("gpus").fill_null(0.0),
+        )
+    )
+
+
+def _holds(segments: pl.DataFrame) -> pl.DataFrame:
+    return segments.select(
+        "tenant",
+        pl.col("start_time").alias("start"),
+        pl.col("end_time").alias("end"),
+        "gpus",
+        pl.col("gpu_model").alias("model"),
+    )
+
+
+def _waits(result: SimulationResult, jobs: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
+    """Return when each job waited: before it first ran, and between a stop and the next start."""
+    allowed = result.groups.group_by("shape", maintain_order=True).agg(
+        pl.col("models").first().list.join("|").alias("allowed")
+    )
+    every = "|".join(sorted(set(result.nodes["gpu_model"].drop_nulls())))
+    columns = ["job", "tenant", "submit_time", "gpus", "shape", _charged_share(jobs)]
+    waiting = jobs.filter(pl.col("wait_seconds") > 0).select(columns)
+    stretches = segments.select("job", "start_time", "end_time").sort("job", "start_time")
+    before = pl.coalesce(pl.col("end_time").shift(1).over("job"), "submit_time")
+    found = stretches.join(waiting, on="job", how="inner", maintain_order="left").with_columns(before.alias("since"))
+    found = found.join(allowed, on="shape", how="left", maintain_order="left")
+    is_any = pl.col("allowed").str.split("|").list.sort().list.join("|") == every
+    return found.select(
+        "tenant",
+        pl.col("since").alias("start"),
+        pl.col("start_time").alias("end"),
+        (pl.col("gpus") * pl.col("charged")).alias("gpus"),
+        pl.when(~is_any).then("allowed").alias("allowed"),
+    )
+
+
+def _charged_share(jobs: pl.DataFrame) -> pl.Expr:
+    columns = [f"wait_{name}_seconds" for name in NOT_BY_HOLDERS if f"wait_{name}_seconds" in jobs.columns]
+    if not columns:
+        return pl.lit(1.0).alias("charged")
+    return (1.0 - pl.sum_horizontal(columns) / pl.col("wait_seconds")).clip(0.0, 1.0).alias("charged")
+
+
+def _totals(jobs: pl.DataFrame, segments: pl.DataFrame, use: pl.DataFrame | None) -> pl.DataFrame:
+    ran = pl.col("end_time") - pl.col("start_time")
+    held = segments.group_by("tenant", maintain_order=True).agg(
+        ((ran * pl.col("gpus")).sum() / HOUR).alias("gpu_hours")
+    )
+    wait = pl.col("wait_seconds")
+    table = jobs.group_by("tenant", maintain_order=True).agg(
+        pl.len().alias("jobs"),
+        wait.mean().alias("mean_wait_seconds"),
+        wait.quantile(0.95, "linear").alias("p95_wait_seconds"),
+    )
+    table = table.join(held, on="tenant", how="left").with_columns(pl.col("gpu_hours").fill_null(0.0))
+    if use is None or not use["gpu_asked"].is_not_null().any():
+        return table
+    seconds = segments.group_by("job_id", "tenant", maintain_order=True).agg(ran.sum().alias("seconds"))
+    both = seconds.join(use.filter(pl.col("gpu_asked") > 0), on="job_id")
+    asked, used = ((pl.col(c) * pl.col("seconds")).sum() for c in ("gpu_asked", "gpu_used"))
+    return table.join(
+        both.group_by("tenant", maintain_order=True).agg((used / asked).alias("used_share")), on="tenant", how="left"
+    )
+
+
+def _causes(jobs: pl.DataFrame) -> pl.DataFrame:
+    """Return GPU-hours waited by tenant and cause."""
+    columns = {f"wait_{name}_seconds": name for name in CAUSE_NAMES if f"wait_{name}_seconds" in jobs.columns}
+    if not columns:
+        return pl.DataFrame(schema={"tenant": pl.String, "cause": pl.String, "gpu_hours": pl.Float64})
+    hours = [((pl.col(c) * pl.col("gpus")).sum() / HOUR).alias(name) for c, name in columns.items()]
+    wide = jobs.filter(pl.col("wait_seconds") > 0).group_by("tenant", maintain_order=True).agg(hours)
+    long = wide.unpivot(index="tenant", variable_name="cause", value_name="gpu_hours").filter(pl.col("gpu_hours") > 0)
+    return long.sort(["tenant", "gpu_hours"], descending=[False, True])

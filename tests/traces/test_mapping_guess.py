@@ -1,0 +1,88 @@
+"""The guess of a mapping: offered and explained, taken only where nothing is unclear."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from gputwin.cli.main import main
+from gputwin.core.errors import InputError
+from gputwin.traces.ingest import Options, ingest
+
+CLEAR = (
+    "JobID,Team,submittedAt,startedAt,duration_min,numGPUs,memory_gb,state,note\n"
+    "1,a,2024-03-01 10:00:00,2024-03-01 10:05:00,90,8,64,Succeeded,x\n"
+)
+
+
+def table(folder: Path, text: str) -> Path:
+    path = folder / "jobs.csv"
+    path.write_text(text)
+    return path
+
+
+def test_a_table_without_a_mapping_is_refused_with_the_mapping_its_columns_suggest(tmp_path):
+    with pytest.raises(InputError) as caught:
+        ingest([table(tmp_path, CLEAR)])
+    message = str(caught.value)
+    assert "--map 'job_id=JobID,submit=submittedAt,start=startedAt,duration=duration_min:min," in message
+    assert "total_gpus=numGPUs,memory=memory_gb:GB" in message
+
+
+def test_a_clear_guess_is_taken_when_asked_for_and_units_come_from_names(tmp_path):
+    tasks = ingest([table(tmp_path, CLEAR)], options=Options(guess=True)).tasks
+    assert tasks.select("tenant", "start_time", "duration_seconds", "gpu_count", "status").row(0) == (
+        "a",
+        300.0,
+        5400.0,
+        8,
+        "completed",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "doubt"),
+    [
+        ("id,created_at,submitted_at\n1,0,5\n", "submit may be 'created_at' or 'submitted_at'"),
+        ("id,submit,nodes,gpus\n1,0,2,8\n", "'gpus' may be the GPUs of the job (total_gpus) or of one instance (gpus)"),
+        ("id,submit,gpus\n1,0,8\n2,0,32\n", "'gpus' goes up to 32, more GPUs than most nodes have"),
+        ("id,submit,mem\n1,0,16\n", "'mem' has numbers without a unit"),
+    ],
+)
+def test_an_unclear_guess_is_never_taken(tmp_path, text, doubt):
+    path = table(tmp_path, text)
+    with pytest.raises(InputError) as caught:
+        ingest([path], tmp_path / "trace", Options(guess=True))
+    assert doubt in str(caught.value)
+    assert "--map '" in str(caught.value)
+    assert not (tmp_path / "trace").exists()
+
+
+def test_a_column_whose_cells_do_not_suit_its_name_is_not_proposed(tmp_path):
+    with pytest.raises(InputError) as caught:
+        ingest([table(tmp_path, "id,submit,duration\n1,0,short\n2,5,long\n")])
+    assert "duration=" not in str(caught.value)
+
+
+def test_requests_are_told_from_jobs_by_their_tokens(tmp_path):
+    path = table(tmp_path, "timestamp,client_id,prompt_tokens,completion_tokens\n1709287200,a,5,6\n")
+    assert ingest([path], options=Options(guess=True)).meta.tables == {"requests": 1}
+
+
+def test_the_command_explains_its_guess_and_the_proposed_option_gives_the_same_trace(tmp_path, capsys):
+    path = table(tmp_path, CLEAR)
+    assert main(["ingest", str(path), "--guess", "-o", str(tmp_path / "a")]) == 0
+    out = capsys.readouterr().out
+    assert "a usual name for when it was asked for" in out
+    assert "not used: note" in out
+    option = out.split("--map '")[1].split("'")[0]
+    assert main(["ingest", str(path), "--map", option, "-o", str(tmp_path / "b")]) == 0
+    assert (tmp_path / "a" / "tasks.parquet").read_bytes() == (tmp_path / "b" / "tasks.parquet").read_bytes()
+    assert main(["ingest", str(path), "--map-file", str(tmp_path / "a" / "map.yaml"), "-o", str(tmp_path / "c")]) == 0
+    assert (tmp_path / "a" / "tasks.parquet").read_bytes() == (tmp_path / "c" / "tasks.parquet").read_bytes()
+
+
+def test_two_ways_to_say_the_mapping_are_one_too_many(tmp_path, capsys):
+    assert main(["ingest", str(table(tmp_path, CLEAR)), "--guess", "--map", "submit=submittedAt"]) == 2
+    assert "exclude one another" in capsys.readouterr().err
