@@ -20,8 +20,9 @@ from gputwin.simulation.checkpointing import (
 )
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.interruptions import Checkpoints, Faults, Maintenance
-from gputwin.simulation.run import Changes
+from gputwin.simulation.run import Changes, cluster_models, run
 from gputwin.simulation.simulate import simulate
+from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace, TraceMeta
 
 
@@ -43,8 +44,9 @@ def trace_of(jobs, seconds):
 
 def ends(jobs, seconds, checkpoints, faults, seed=0):
     cluster = Cluster("nodes", (NodeGroup("node", count=jobs, gpus=1),))
-    changes = Changes(checkpoints=checkpoints, faults=faults)
-    return simulate(trace_of(jobs, seconds), cluster, changes=changes, seed=seed).jobs["end_time"].to_numpy()
+    workload = workload_of(trace_of(jobs, seconds), cluster_models(cluster))
+    done = run(workload, cluster, seed=seed, changes=Changes(checkpoints=checkpoints, faults=faults))
+    return done.world.queue.jobs["end"]
 
 
 def test_all_published_intervals(reference):
@@ -113,12 +115,13 @@ def test_repairs_have_their_mean(law, more):
     jobs, work = 60, 720_000.0
     tasks = trace_of(jobs, work).tasks.with_columns(pl.format("model-{}", "job_id").alias("gpu_models_allowed"))
     groups = tuple(NodeGroup(f"g{j}", count=1, gpus=1, gpu_model=f"model-{j}") for j in range(jobs))
-    faults = Faults(7200.0, repair_seconds=3600.0, repair=law, **more)
+    faults = {"mtbf_seconds": 7200.0, "repair_seconds": 3600.0, "repair": law, **more}
     result = simulate(
         Trace.from_frames({"tasks": tasks}, TraceMeta("repairs")),
         Cluster("own nodes", groups),
         backfill="greedy",
-        changes=Changes(checkpoints=Checkpoints(0.0), faults=faults),
+        checkpoints={"interval_seconds": 0.0},
+        faults=faults,
     )
     assert result.jobs["end_time"].mean() == pytest.approx(work * (1 + 3600 / 7200), rel=0.02)
 

@@ -15,8 +15,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.interruptions import Checkpoints
-from gputwin.simulation.run import Changes
+from gputwin.simulation.scenario import Choice
 from gputwin.simulation.simulate import simulate
 from gputwin.traces.dataset import Trace, TraceMeta
 
@@ -33,7 +32,6 @@ class Rules:
     backfill: str = "greedy"
     parameters: dict[str, float] = field(default_factory=dict)
     preemption: str = ""
-    preempts: bool = True
 
 
 # The limits of the queues, in GPU-seconds, are as high as the authors' default: no job of the sixty reaches them.
@@ -42,8 +40,8 @@ _HIGH = {"first": 3250.0, "factor": 10.0, "queues": 2.0, "promote": 0.0}
 # submission, not of their demotion into it: ends differ.
 _LOW = {"first": 300.0, "factor": 3.0, "queues": 4.0, "promote": 0.0}
 POLICIES = {
-    "fifo": Rules("fifo", "strict", preempts=False),
-    "fjf": Rules("fifo", preempts=False),
+    "fifo": Rules("fifo", "strict"),
+    "fjf": Rules("fifo"),
     "sjf": Rules("priority", parameters={"aging": 0.0}, preemption="priority"),
     "shortest": Rules("srtf"),
     "dlas-gpu": Rules("las", parameters=_HIGH),
@@ -97,14 +95,14 @@ def reproduce(
     for name in policies:
         progress(name)
         rules = POLICIES[name]
-        free = Checkpoints(interval_seconds=0.0)
         result = simulate(
             trace,
             cluster,
-            order=rules.order,
+            order=str(Choice(name=rules.order, parameters=rules.parameters)),
             backfill=rules.backfill,
-            order_parameters=rules.parameters,
-            changes=Changes(preemption=rules.preemption, checkpoints=free) if rules.preempts else None,
+            preemption=rules.preemption,
+            # Nothing is ever lost.
+            checkpoints={"interval_seconds": 0.0},
         )
         ours = result.jobs.select(
             pl.col("job_id").cast(pl.Int64), pl.col("submit_time").alias("submit"), pl.col("end_time").alias("end")
