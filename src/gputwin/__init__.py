@@ -7,8 +7,9 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from gputwin.core.version import VERSION
 
+__version__ = VERSION
 _API = "gputwin.api."
 _PUBLIC = {
     "Cluster": "gputwin.simulation.cluster",

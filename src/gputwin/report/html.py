@@ -22,8 +22,8 @@ import polars as pl
 from markupsafe import Markup, escape
 from plotly.offline import get_plotlyjs
 
-from gputwin import __version__
 from gputwin.core.errors import shorten
+from gputwin.core.version import VERSION
 from gputwin.report.answer import answer_of
 from gputwin.report.page import FigurePart, Part, Section
 from gputwin.report.theme import THEMES, template
@@ -52,7 +52,7 @@ def render(title: str, sections: Sequence[Section], *, brief: bool = False) -> b
         .get_template("page.html")
         .render(
             title=title,
-            version=__version__,
+            version=VERSION,
             policy=_policy(_digest(script), digest),
             style=Markup(_asset("report.css")),
             script=Markup(script),

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from functools import partial
 
 import polars as pl
@@ -16,8 +17,34 @@ import polars as pl
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import parse_slurm_duration
 from gputwin.traces.quality import Ledger
-from gputwin.traces.readers.mapped.fields import UNITS, Kind
 from gputwin.traces.walltime import to_unix_seconds
+
+
+class Kind(StrEnum):
+    """How the cells of a field are read."""
+
+    TEXT = "text"
+    TIME = "time"
+    DURATION = "duration"
+    COUNT = "count"
+    GPUS = "gpus"
+    CORES = "cores"
+    BYTES = "bytes"
+    STATUS = "status"
+
+
+UNITS: dict[Kind, dict[str, float]] = {
+    Kind.TIME: {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9},
+    Kind.DURATION: {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9, "min": 60.0, "m": 60.0, "h": 3600.0, "d": 86400.0},
+    Kind.GPUS: {"gpus": 1.0, "%": 0.01, "milli": 0.001},
+    Kind.CORES: {"cores": 1.0, "%": 0.01, "milli": 0.001},
+    Kind.BYTES: {
+        **{"B": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12},
+        **{"KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40},
+    },
+}
+"""Unit of a bare number -> how many of the base unit (s, GPUs, cores, bytes) it is."""
+
 
 NOTHING = ("", "null", "none", "nan", "nat", "n/a", "na", "-", "unknown", "\\n")
 """What logs write where a time or a number is not known."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gputwin import __version__
+from gputwin.core.version import VERSION
 from gputwin.report.page import Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
 
@@ -13,7 +13,7 @@ def manifest(subject: Subject) -> Section:
     """Return where everything comes from: source, inputs with checksums, fingerprint, version, seed."""
     meta = subject.trace.meta
     facts = {
-        "gputwin": __version__,
+        "gputwin": VERSION,
         "source": meta.source,
         "title": meta.title,
         "generated as": subject.generated_from,

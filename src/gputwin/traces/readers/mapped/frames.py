@@ -9,9 +9,9 @@ import polars as pl
 
 from gputwin.core.errors import InputError, shorten
 from gputwin.core.units import CORE_MILLI, WHOLE_GPU_MILLI
-from gputwin.traces.cells import Column, amounts, known, only, times
+from gputwin.traces.cells import Column, Kind, amounts, known, only, times
 from gputwin.traces.quality import Ledger
-from gputwin.traces.readers.mapped.fields import Kind, fields_of
+from gputwin.traces.readers.mapped.fields import fields_of
 from gputwin.traces.readers.mapped.mapping import Mapping
 from gputwin.traces.schema import Status
 from gputwin.traces.sources import Source

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from gputwin.core.errors import UserError, shorten
-from gputwin.traces.cells import Column, amounts, known, times
+from gputwin.traces.cells import Column, Kind, amounts, known, times
 from gputwin.traces.quality import Ledger
-from gputwin.traces.readers.mapped.fields import FIELDS, Field, Kind
+from gputwin.traces.readers.mapped.fields import FIELDS, Field
 from gputwin.traces.readers.mapped.mapping import Mapping, Meaning, checked
 from gputwin.traces.readers.mapped.tables import sample_cells
 from gputwin.traces.sources import Source

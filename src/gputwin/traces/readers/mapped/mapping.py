@@ -12,7 +12,8 @@ from zoneinfo import ZoneInfo
 import yaml
 
 from gputwin.core.errors import InputError, UserError, shorten
-from gputwin.traces.readers.mapped.fields import FIELDS, UNITS, Field, Kind, fields_of
+from gputwin.traces.cells import UNITS, Kind
+from gputwin.traces.readers.mapped.fields import FIELDS, Field, fields_of
 from gputwin.traces.schema import Status
 from gputwin.traces.sources import Source
 

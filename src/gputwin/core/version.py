@@ -1,0 +1,3 @@
+"""The version of gputwin."""
+
+VERSION = "0.1.0"
