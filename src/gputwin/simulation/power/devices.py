@@ -62,7 +62,7 @@ class GpuPower:
             raise UserError(f"power limit of {self.model} is {limit:g} W; give at least {least:g}")
 
 
-_ZEUS = "You et al., Zeus, NSDI'23: published power traces, medians over workloads; idle is the least draw seen"
+_ZEUS = "You et al., Zeus, NSDI'23: published power traces, medians over workloads; idle and context are estimates"
 _RULE = "idle and context by the rule that a context adds 26 to 50 W to bare idle"
 GPUS = {
     gpu.model: gpu
