@@ -19,6 +19,7 @@ from gputwin.simulation.engine.fit.index import FIRST_FITS, make_index
 from gputwin.simulation.engine.fit.room import MANY
 from gputwin.simulation.engine.fit.totals import make_totals
 from gputwin.simulation.engine.kernel import Rules, run_world
+from gputwin.simulation.engine.placing.scores import asking
 from gputwin.simulation.engine.queue.jobs import make_queue
 from gputwin.simulation.engine.queue.shape_tree import make_shape_tree, no_shape_tree
 from gputwin.simulation.engine.reservations.mask import FIELDS
@@ -206,7 +207,7 @@ def run(
     try:
         world = run_world(world, rules, told)
     except NumbaError as error:
-        raise_if_not_ours(rules, error)
+        raise_if_not_ours((*rules, placement.score), error)
         raise
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
 
@@ -217,7 +218,7 @@ def _rules(order: Ordering, placement: Placement, changes: Changes, fair: Fairne
     rules = Rules(
         order=checked(by[0], order.key),
         promotion=checked(by[0], order.promotion),
-        score=checked(by[1], placement.score),
+        score=asking(checked(by[1], placement.score)),
         devices=checked(by[1], placement.devices or fullest),
         claim=never,
         rank=never,

@@ -128,7 +128,7 @@ def _signatures(world: Any) -> tuple[Any, ...]:
     i64, f64 = types.int64, types.float64
     of_job = f64(jobs, i64, f64, knobs)
     on_node = (machines, requests, i64, i64, knobs)
-    score, devices = f64(*on_node), i64(*on_node)
+    score, devices = f64(part["index"], *on_node), i64(*on_node)
     shapes = part["queue"].types[1]
     speed = types.UniTuple(f64, 3)(jobs, shapes, part["slots"], machines, requests, part["speeds"], knobs, i64)
     rule, places = types.FunctionType(of_job), (types.FunctionType(score), types.FunctionType(devices))

@@ -6,15 +6,21 @@ always where a score is dear.
 
 A gang of k instances takes at most the k best nodes, since placing an instance changes the score of its node alone. So
 all nodes are asked once, and the best are kept in a heap.
+
+Most of the time goes into asking many nodes. So the loop over them is compiled together with the policy's score, once for
+each placement (`asking`); whoever wants a score, or the best of all nodes, calls that one function.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from types import FunctionType
 from typing import Any
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.compiled import compiled, config, inlined
 from gputwin.simulation.engine.fit.index import FIRST_FITS, FULL, LOG_END, Index, next_fit, room_on
 from gputwin.simulation.engine.state.records import WHOLE, Knobs, Machines, Records, wide
 
@@ -26,7 +32,7 @@ _LOWEST = -1e308
 
 
 @compiled
-def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> int:
+def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, ask: Any) -> int:
     """Return the fitting node with the highest score, the lowest index among equals; -1 for none."""
     request = requests[r]
     if request.slot == FIRST_FITS:
@@ -34,12 +40,13 @@ def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs
     end = index.log_end[LOG_END]
     since, request.used = end - request.used, end
     if request.seen >= 0 and _follows(index, end - request.seen, request.fitting):
-        _follow(index, machines, requests, r, knobs, score)
+        _follow(index, machines, requests, r, knobs, ask)
         request.seen = end
         return index.winners[request.slot, 1]
-    if request.slot >= 0 and since == 1 and _still_best(index, machines, requests, r, knobs, score):
+    if request.slot >= 0 and since == 1 and _still_best(index, machines, requests, r, knobs, ask):
         return request.best
-    best = _ask_all(index, machines, requests, r, knobs, score)
+    ask(index, machines, requests, r, wide(-1), knobs)
+    best = wide(request.best)
     request.seen = -1
     if request.slot >= 0 and (index.dear[0] != 0 or _follows(index, since, request.fitting)):
         # Asked for again so soon that keeping the scores would have paid.
@@ -49,7 +56,7 @@ def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs
 
 
 @inlined
-def _still_best(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> bool:
+def _still_best(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, ask: Any) -> bool:
     """Return whether the node last found best, the only one that has changed since, is best again.
 
     So it is where its score has not fallen, since those of all others are what they were.
@@ -60,7 +67,7 @@ def _still_best(index: Index, machines: Machines, requests: Records, r: int, kno
         return False
     if room_on(machines, requests, index.allowed, r, n, FULL) <= 0:
         return False
-    value = _score(machines, requests, r, n, knobs, score)
+    value = ask(index, machines, requests, r, n, knobs)
     if value < request.top:
         return False
     request.top = value
@@ -76,16 +83,45 @@ def _follows(index: Index, changes: int, fitting: int) -> bool:
     return changes * _CHANGES_PER_SCAN <= index.scores.shape[1]
 
 
+def _policy(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -> float:
+    """Stand for the policy's score."""
+    raise NotImplementedError
+
+
+def _ask(index: Index, machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -> float:
+    """Return the policy's score of node n that fits; where n is minus a number of instances, look for nodes for them."""
+    if n >= 0:
+        return _finite(_policy(machines, requests, r, n, knobs))
+    return _all(index, machines, requests, r, -n, knobs)
+
+
 @inlined
-def _score(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs, score: Any) -> float:
-    """Return the policy's score of a node that fits, a finite number whatever the policy says."""
-    value = score(machines, requests, r, n, knobs)
+def _finite(value: float) -> float:
+    """Return a finite number whatever a policy says."""
     return value if value > _LOWEST else _LOWEST
 
 
-@compiled
-def _ask_all(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> int:
-    """Return the best of all nodes that fit; where the request has a slot, their scores are noted there."""
+@cache
+def asking(score: Callable[..., float]) -> Callable[..., float]:
+    """Return `_ask` for this policy, with its score compiled into the loop over all nodes."""
+    policy = score if config.DISABLE_JIT else inlined(score)
+    everywhere = _copied(_all, score, {"_policy": policy})
+    return _copied(_ask, score, {"_policy": policy, "_all": everywhere if config.DISABLE_JIT else compiled(everywhere)})
+
+
+def _copied(function: Any, score: Callable[..., float], names: dict[str, Any]) -> Any:
+    """Return a copy of the function for which the names stand for something else; its name says for which policy."""
+    copy = FunctionType(function.__code__, {**function.__globals__, **names}, function.__name__)
+    copy.__qualname__ = f"{function.__qualname__}_{score.__module__}_{score.__qualname__}"
+    copy.__module__ = function.__module__
+    return copy
+
+
+def _all(index: Index, machines: Machines, requests: Records, r: int, most: int, knobs: Knobs) -> float:
+    """Find the best of all nodes that fit; where the request has a slot, their scores are noted there.
+
+    With `most` above 1, keep so many of the best in index.ranking, the best on top. Returns how many are kept.
+    """
     request, branches, count = requests[r], index.branches, machines.nodes.size
     slot, leaves = request.slot, branches.size // 2
     whole = share = 0
@@ -96,8 +132,9 @@ def _ask_all(index: Index, machines: Machines, requests: Records, r: int, knobs:
     # The tree's leaf tells all there is to know of a node, unless the request asks for more than the tree knows.
     more = request.disk > 0 or request.rdma > 0 or request.max_per_node >= 0 or request.gpu_memory > 0
     more = more or (request.gpu_count > 1 and whole == 0)
-    best, top, fitting = -1, -np.inf, 0
-    if slot >= 0:
+    best, top, fitting, ranking, kept = -1, -np.inf, 0, index.ranking, 0
+    notes = slot >= 0 and most == 1
+    if notes:
         index.scores[slot, :] = -np.inf
     step = min(_BLOCK, leaves)
     for block in range(leaves // step):
@@ -118,13 +155,26 @@ def _ask_all(index: Index, machines: Machines, requests: Records, r: int, knobs:
             if more and room_on(machines, requests, index.allowed, r, n, FULL) <= 0:
                 continue
             fitting += 1
-            value = _score(machines, requests, r, n, knobs, score)
-            if slot >= 0:
-                index.scores[slot, n] = value
-            if best < 0 or value > top:
-                best, top = n, value
-    request.fitting, request.best, request.top = fitting, best, top
-    return best
+            value = _finite(_policy(machines, requests, r, wide(n), knobs))
+            if most == 1:
+                if notes:
+                    index.scores[slot, n] = value
+                if best < 0 or value > top:
+                    best, top = n, value
+            elif kept < most:
+                # While it grows, the worst is on top: a later node counts as worse among equals.
+                ranking[kept].value, ranking[kept].node = value, n
+                kept += 1
+                _rise(ranking, kept - 1)
+            elif value > ranking[0].value:
+                ranking[0].value, ranking[0].node = value, n
+                _sink(ranking, wide(0), kept, True)
+    if most == 1:
+        request.fitting, request.best, request.top = fitting, best, top
+    else:
+        for k in range(kept // 2 - 1, -1, -1):
+            _sink(ranking, wide(k), kept, False)
+    return float(kept)
 
 
 @inlined
@@ -136,38 +186,20 @@ def ranks(index: Index, requests: Records, r: int) -> bool:
     return not (request.seen >= 0 and _follows(index, index.log_end[LOG_END] - request.seen, request.fitting))
 
 
-@compiled
-def rank_nodes(index: Index, machines: Machines, requests: Records, r: int, most: int, knobs: Knobs, score: Any) -> int:
-    """Keep the best nodes that fit, at most `most`, in index.ranking with the best on top; return their number."""
-    ranking, count, n = index.ranking, 0, wide(-1)
+@inlined
+def rank_nodes(index: Index, machines: Machines, requests: Records, r: int, size: int, knobs: Knobs, ask: Any) -> int:
+    """Keep the best nodes for a gang of `size` in index.ranking with the best on top; return their number."""
     requests[r].used, requests[r].seen = index.log_end[LOG_END], -1
-    while True:
-        n = next_fit(index, machines, requests, r, n + 1, FULL) if n + 1 < machines.nodes.size else wide(-1)
-        if n < 0:
-            break
-        value = _score(machines, requests, r, n, knobs, score)
-        if count < most:
-            # While it grows, the worst is on top: a later node counts as worse among equals.
-            ranking[count].value, ranking[count].node = value, n
-            count += 1
-            _rise(ranking, count - 1)
-        elif value > ranking[0].value:
-            ranking[0].value, ranking[0].node = value, n
-            _sink(ranking, wide(0), count, True)
-    for k in range(count // 2 - 1, -1, -1):
-        _sink(ranking, wide(k), count, False)
-    return count
+    return int(ask(index, machines, requests, r, -size, knobs))
 
 
 @compiled
-def rank_again(
-    index: Index, machines: Machines, requests: Records, r: int, count: int, knobs: Knobs, score: Any
-) -> int:
+def rank_again(index: Index, machines: Machines, requests: Records, r: int, count: int, knobs: Knobs, ask: Any) -> int:
     """Score the first node of the ranking anew, which has got an instance, or drop it; return how many are left."""
     ranking = index.ranking
     n = wide(ranking[0].node)
     if room_on(machines, requests, index.allowed, r, n, FULL) > 0:
-        ranking[0].value = _score(machines, requests, r, n, knobs, score)
+        ranking[0].value = ask(index, machines, requests, r, n, knobs)
     else:
         count -= 1
         ranking[0].value, ranking[0].node = ranking[count].value, ranking[count].node
@@ -219,7 +251,7 @@ def _build(index: Index, slot: int) -> None:
 
 
 @compiled
-def _follow(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, score: Any) -> None:
+def _follow(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, ask: Any) -> None:
     """Ask the nodes that changed, and play their matches again."""
     request = requests[r]
     slot, leaves, mask = request.slot, index.winners.shape[1] // 2, index.log.size - 1
@@ -227,7 +259,7 @@ def _follow(index: Index, machines: Machines, requests: Records, r: int, knobs: 
         n = index.log[k & mask]
         was, now = index.scores[slot, n], -np.inf
         if room_on(machines, requests, index.allowed, r, n, FULL) > 0:
-            now = _score(machines, requests, r, n, knobs, score)
+            now = ask(index, machines, requests, r, n, knobs)
         if now != was:
             request.fitting += wide(now > -np.inf) - wide(was > -np.inf)
             index.scores[slot, n] = now

@@ -53,7 +53,7 @@ def _reserve_one(world: World, j: int, score: Any, devices: Any) -> None:
                 freed += 1
                 i = wide(world.links[i].next)
             if room_on(machines, requests, world.index.allowed, r, n, FULL) > 0:
-                value = score(machines, requests, r, n, world.knobs)
+                value = score(world.index, machines, requests, r, n, world.knobs)
                 if end < soonest or value > top:
                     soonest, top = end, value
                     spot = world.reserved[0]

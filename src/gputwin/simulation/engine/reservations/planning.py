@@ -60,7 +60,7 @@ def _consider(
     if not alone:
         enter(world, j, n, time)
     if alone or room_on(machines, requests, world.index.allowed, r, n, FULL) > 0:
-        value = score(machines, requests, r, n, world.knobs)
+        value = score(world.index, machines, requests, r, n, world.knobs)
         if time < job.planned or value > top:
             slot = world.slots[job.first_slot]
             slot.node, slot.devices, slot.request = n, 0, r
