@@ -73,7 +73,9 @@ _PODS = json.dumps(kubernetes.as_list(kubernetes.pod("a"), kubernetes.pod("b")))
 _LINE = '{"timestamp": 0, "input_length": 10, "output_length": 5, "hash_ids": [0]}\n'
 
 TABLES = (
-    _ingested("unknown header", "a,b,c\n1,2,3\n", says=("not a file of any known format", "known formats: dlrm2025")),
+    _ingested(
+        "unknown header", "a,b,c\n1,2,3\n", says=("not a file of any known format", "known formats: acme, dlrm2025")
+    ),
     _ingested("missing column", HEADER.replace("role,", "") + GOOD, says=("row 1", "dlrm2025", "'role'")),
     _ingested("bad number", HEADER + GOOD + row(cpu_request="twelve"), says=("row 3, field 'cpu_request'", "'twelve'")),
     _ingested("number with a unit", HEADER + row(memory_limit="320GiB"), says=("row 2", "'320GiB' is not a number")),

@@ -128,7 +128,7 @@ def test_the_publishers_tables_ingest_to_the_trace_they_were_made_from(tmp_path:
 
 @pytest.mark.parametrize(
     ("verb", "words"),
-    [("ingest", ("rows read 5", "nodes")), ("describe", ("GPUs", "runtime")), ("check", ("gpu_milli", "The trace"))],
+    [("ingest", ("rows read 5", "nodes")), ("describe", ("GPUs", "runtime")), ("check", ("GPU", "The trace"))],
 )
 def test_people_get_tables(verb: str, words: tuple[str, ...], tmp_path: Path, capfd: Capture) -> None:
     openb2023.write(tmp_path)

@@ -134,6 +134,11 @@ class Seen:
         (cards,) = [part for part in self.report[0].parts if isinstance(part, Cards)]
         return next((card.value for card in cards.cards if card.label == label), None)
 
+    def note(self, label: str) -> str | None:
+        """Return what stands below a card of the report's overview."""
+        (cards,) = [part for part in self.report[0].parts if isinstance(part, Cards)]
+        return next((card.note for card in cards.cards if card.label == label), None)
+
     def table(self, topic: str, name: str) -> pl.DataFrame | None:
         """Return a table of the analysis."""
         return self.analysis.table(topic, name)

@@ -81,8 +81,8 @@ def test_the_section_says_what_it_shows():
     (headline,) = (p for p in section.parts if isinstance(p, Statement))
     assert "better than the last value" in headline.text
     assert [f.id for f in section.figures] == ["forecast-fan", "forecast-skill", "forecast-calibration"]
-    (table,) = (p for p in section.parts if isinstance(p, TablePart))
-    assert {row[2] for row in table.rows} >= {"auto", "naive", "mean"}
+    tables = [p for p in section.parts if isinstance(p, TablePart)]
+    assert any({row[2] for row in table.rows} >= {"auto", "naive", "mean"} for table in tables)
     fan = next(p for p in section.parts if isinstance(p, FigurePart))
     assert fan.data.height == study.forecast.frame.height
 

@@ -114,7 +114,7 @@ def test_thousands_of_users_models_and_metrics_stay_few_rows(tmp_path: Path) -> 
     [
         ("alibaba_v2026_genai", {"requests", "serving", "series", "quality"}),
         ("mooncake", {"requests", "serving", "quality"}),
-        ("servegen", {"series", "quality"}),
+        ("servegen", {"serving", "series", "quality"}),
         ("alibaba_lingjun_2023", {"cluster", "quality"}),
         ("thetagpu", {"workload", "delays", "runtimes", "placement", "cluster", "bottlenecks", "quality"}),
     ],

@@ -141,6 +141,8 @@ def test_a_package_adds_policies_of_every_kind_through_its_entry_points(tmp_path
         "preemption [21.0, 12.0, 7.0]",
         # Half speed.
         "speed [20.0]",
+        # The tenant that came last overtakes.
+        "fairness [0.0, 15.0, 10.0]",
     ]
     assert [line.split()[0] for line in lines] == list(KINDS)
 

@@ -12,9 +12,8 @@ import pytest
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.power.devices import GPUS, SERVER_WATTS, SERVER_WATTS_PER_GPU, gpu_power, speeds_under_limits
+from gputwin.simulation.power.devices import GPUS, SERVER_WATTS, SERVER_WATTS_PER_GPU, gpu_power
 from gputwin.simulation.power.energy import Grid, energy_of, read_grid
-from gputwin.simulation.run import Changes
 from gputwin.simulation.simulate import simulate
 from gputwin.traces.dataset import Trace, TraceMeta
 
@@ -104,8 +103,7 @@ def test_a_capped_run_takes_longer_and_less_energy():
     groups = (NodeGroup("n", 1, gpus=1, gpu_model="V100"),)
     limits = {"V100": 150.0}
     free = run([(0, 3600, 1, 1000)], groups)
-    changes = Changes(speed="gpu-model", speeds=speeds_under_limits(limits))
-    capped = run([(0, 3600, 1, 1000)], groups, changes=changes)
+    capped = run([(0, 3600, 1, 1000)], groups, power={"limits": limits})
     assert capped.jobs["end_time"].item() == pytest.approx(3600 * 1.112)
     before = energy_of(free.segments, free.placements, free.nodes)
     after = energy_of(capped.segments, capped.placements, capped.nodes, limits=limits)

@@ -78,7 +78,7 @@ def test_the_verbs_show_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     data = json.loads(capsys.readouterr().out)
     assert {(r["waiting"], r["holding"]) for r in data["blocking"]} == {("b", "a"), ("b", "b"), ("b", "c"), ("c", "b")}
     assert main(["explain", str(tmp_path / "run")]) == 0
-    assert "Who waits while whose jobs hold GPUs" in capsys.readouterr().out
+    assert "Who waits while whose jobs hold GPUs" in " ".join(capsys.readouterr().out.split())
     assert main(["explain", str(tmp_path / "run"), "--tenant", "nobody"]) == 2
     assert "no tenant 'nobody'" in capsys.readouterr().err
 

@@ -6,7 +6,7 @@ import gputwin
 from gputwin.traces.dataset import Trace, TraceMeta
 
 
-def trace(durations: list[float]) -> Trace:
+def trace(durations: list[float], tenants: str = "") -> Trace:
     count = len(durations)
     tasks = pl.DataFrame(
         {
@@ -15,6 +15,7 @@ def trace(durations: list[float]) -> Trace:
             "duration_seconds": durations,
             "gpu_count": [1] * count,
             "gpu_milli": [1000] * count,
+            "user": list(tenants) or ["a"] * count,
         }
     )
     return Trace.from_frames({"tasks": tasks}, TraceMeta("by hand"))
@@ -35,3 +36,5 @@ late = gputwin.simulate(trace([10.0, 6.0, 5.0]), one_gpu, order="third-lifo", ba
 print("preemption", late.jobs["end_time"].to_list())
 slow = gputwin.simulate(trace([10.0]), one_gpu, speed={"policy": "third-speed"})
 print("speed", slow.jobs["end_time"].to_list())
+fair = gputwin.simulate(trace([10.0, 5.0, 5.0], "aab"), one_gpu, backfill="greedy", fairness="third-fairness")
+print("fairness", fair.jobs["start_time"].to_list())

@@ -74,7 +74,7 @@ def test_the_command_explains_its_guess_and_the_proposed_option_gives_the_same_t
     path = table(tmp_path, CLEAR)
     assert main(["ingest", str(path), "--guess", "-o", str(tmp_path / "a")]) == 0
     out = capsys.readouterr().out
-    assert "a usual name for when it was asked for" in out
+    assert "a usual name for when it was asked for" in " ".join(out.split())
     assert "not used: note" in out
     option = out.split("--map '")[1].split("'")[0]
     assert main(["ingest", str(path), "--map", option, "-o", str(tmp_path / "b")]) == 0

@@ -27,7 +27,7 @@ def plan(
 ) -> Plan:
     """Return the least number of such nodes that safely meets a wait target, in seconds.
 
-    `settings`: `growth`, `confidence`, `by_model`, `what_if`, `seed`, `workers`, `scheduler`.
+    `settings`: `growth`, `confidence`, `by_model`, `what_if`, `workers`, and `scenario` with the rules and the seed.
 
     >>> import gputwin
     >>> found = gputwin.plan("synthetic:pai2020?jobs=200", "homogeneous:4x8", "p95_wait=1h", workers=1)
@@ -50,12 +50,10 @@ def queueing(
     >>> gputwin.queueing("synthetic:pai2020?jobs=200", "homogeneous:4x8").gpus
     32
     """
-    from gputwin.simulation.run import Scheduler
     from gputwin.studies.validation.threeway import compare as compared
 
     opened = trace_of(trace)
-    scheduler = settings.pop("scheduler", Scheduler())
-    return compared(opened, cluster_of(cluster, opened), scheduler, **settings)
+    return compared(opened, cluster_of(cluster, opened), **settings)
 
 
 @public

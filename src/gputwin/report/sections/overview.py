@@ -77,7 +77,7 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
         note = f"one in twenty over {format_duration(d.wait_seconds['p95'])}"
         cards.append(Card("Median wait", format_duration(d.wait_seconds["p50"]), note))
     if d.gpu_hours:
-        of = f"of {d.gpus:,} on {d.nodes:,} nodes" if d.nodes else f"{d.gpu_hours:,.0f} GPU-hours in all"
+        of = f"{format_count(d.gpu_hours)} GPU-hours" + (f", of {d.gpus:,} GPUs" if d.nodes else "")
         cards.append(Card("GPUs held on average", f"{d.gpus_held_mean:,.0f}", of))
     if d.runtime_seconds:
         note = f"one in twenty over {format_duration(d.runtime_seconds['p95'])}"

@@ -89,8 +89,11 @@ def _lacks(world: World, g: int) -> bool:
     changed since, and no more than what such nodes have now.
     """
     index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
-    if world.totals.entries[r].holders > 0 and world.totals.state[CAUGHT_UP] == index.log_end[LOG_END]:
-        return world.totals.entries[r].total < size
+    entry = world.totals.entries[r]
+    # Where one node covers all who wait, the total says no more than that.
+    counted = entry.holders > 0 and (entry.covered_by < 0 or size <= entry.total)
+    if counted and world.totals.state[CAUGHT_UP] == index.log_end[LOG_END]:
+        return entry.total < size
     request, end, mask = world.requests[r], index.log_end[LOG_END], index.log.size - 1
     if request.counted_at >= 0 and index.log_end[FREED] > request.counted_at:
         if end - request.counted_at > min(_FEW, index.log.size):
