@@ -70,7 +70,9 @@ def test_requests_are_told_from_jobs_by_their_tokens(tmp_path):
     assert ingest([path], options=Options(guess=True)).meta.tables == {"requests": 1}
 
 
-def test_the_command_explains_its_guess_and_the_proposed_option_gives_the_same_trace(tmp_path, capsys):
+def test_the_command_explains_its_guess_and_the_proposed_option_gives_the_same_trace(tmp_path, capsys, monkeypatch):
+    # Wide enough for whole sentences in cells, whatever the length of the path.
+    monkeypatch.setenv("COLUMNS", "240")
     path = table(tmp_path, CLEAR)
     assert main(["ingest", str(path), "--guess", "-o", str(tmp_path / "a")]) == 0
     out = capsys.readouterr().out
