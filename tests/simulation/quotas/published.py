@@ -20,7 +20,7 @@ def load(file: str) -> list[Any]:
     """Return the cases of a file as parameters named by their id; none where the tables are absent."""
     path: Path = FOLDER / file
     if not path.is_file():
-        return [pytest.param({}, marks=pytest.mark.skip(reason=f"no reference table {path.name}"))]
+        return [pytest.param({}, marks=pytest.mark.skip(reason=f"no reference tables at {path}"))]
     return [pytest.param(case, id=case["id"]) for case in json.loads(path.read_text())["cases"]]
 
 

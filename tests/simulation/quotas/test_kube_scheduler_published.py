@@ -17,7 +17,7 @@ FIRST_OFFSET = 4
 def _cases(key: str) -> list[Any]:
     path = FOLDER / "kube_scheduler_preemption.json"
     if not path.is_file():
-        return [pytest.param({}, marks=pytest.mark.skip(reason=f"no reference table {path.name}"))]
+        return [pytest.param({}, marks=pytest.mark.skip(reason=f"no reference tables at {path}"))]
     return [pytest.param(case, id=case["id"]) for case in json.loads(path.read_text())[key]]
 
 

@@ -23,7 +23,7 @@ from tests.conftest import REFERENCE
 def examples() -> dict[str, Any]:
     path = REFERENCE / "oracles" / "fairness" / "documented_examples.json"
     if not path.is_file():
-        pytest.skip(f"no reference table {path.name}")
+        pytest.skip(f"no reference tables at {path}")
     return dict(json.loads(path.read_text()))
 
 

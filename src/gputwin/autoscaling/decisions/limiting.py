@@ -7,6 +7,22 @@ from typing import Any
 from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation, Rule
 
 
+class Around:
+    """A limit around a rule `inner`, whose fewest and most replicas are its own."""
+
+    inner: Rule[Any]
+
+    @property
+    def minimum(self) -> int:
+        """Return the inner rule's minimum."""
+        return self.inner.minimum
+
+    @property
+    def maximum(self) -> int:
+        """Return the inner rule's maximum."""
+        return self.inner.maximum
+
+
 def limited(decision: Decision, replicas: int, rule: str, reason: str) -> Decision:
     """Return the decision with `replicas` set by the limit `rule`; the inner rule's wish becomes an alternative."""
     if replicas == decision.replicas:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gputwin.autoscaling.decisions.interface import Decision, Observation, Rule
-from gputwin.autoscaling.decisions.limiting import is_free, limited
+from gputwin.autoscaling.decisions.limiting import Around, is_free, limited
 from gputwin.autoscaling.decisions.registry import scaling_rule
 
 
@@ -25,7 +25,7 @@ class BackoffMemory:
     source="binary exponential back-off (Metcalfe and Boggs, 'Ethernet', CACM 1976) applied to scaling reversals",
 )
 @dataclass(frozen=True)
-class Backoff:
+class Backoff(Around):
     """Back-off on reversals around another rule. Scaling up is delayed only where `delay_up` says so."""
 
     name: ClassVar[str] = "backoff"
@@ -39,16 +39,6 @@ class Backoff:
     def __post_init__(self) -> None:
         if not 0 < self.base_s <= self.longest_s:
             raise ValueError("a back-off's base is above 0 and at most its longest wait")
-
-    @property
-    def minimum(self) -> int:
-        """Return the inner rule's minimum."""
-        return self.inner.minimum
-
-    @property
-    def maximum(self) -> int:
-        """Return the inner rule's maximum."""
-        return self.inner.maximum
 
     def start(self) -> BackoffMemory:
         """Return the inner rule's first memory, nothing changed yet."""

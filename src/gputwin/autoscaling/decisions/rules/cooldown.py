@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gputwin.autoscaling.decisions.interface import Decision, Observation, Rule
-from gputwin.autoscaling.decisions.limiting import is_free, limited
+from gputwin.autoscaling.decisions.limiting import Around, is_free, limited
 from gputwin.autoscaling.decisions.registry import scaling_rule
 
 
@@ -24,7 +24,7 @@ class CooldownMemory:
     source="AWS Application Auto Scaling, 'cooldown period'",
 )
 @dataclass(frozen=True)
-class Cooldown:
+class Cooldown(Around):
     """Separate cool-downs out and in around another rule. A scale-in never delays a scale-out."""
 
     name: ClassVar[str] = "cooldown"
@@ -35,16 +35,6 @@ class Cooldown:
     def __post_init__(self) -> None:
         if self.out_s < 0 or self.in_s < 0:
             raise ValueError("cool-downs are at least 0 s")
-
-    @property
-    def minimum(self) -> int:
-        """Return the inner rule's minimum."""
-        return self.inner.minimum
-
-    @property
-    def maximum(self) -> int:
-        """Return the inner rule's maximum."""
-        return self.inner.maximum
 
     def start(self) -> CooldownMemory:
         """Return the inner rule's first memory, nothing scaled yet."""

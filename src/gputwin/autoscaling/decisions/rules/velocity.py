@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from gputwin.autoscaling.decisions.interface import Decision, Observation, Rule
-from gputwin.autoscaling.decisions.limiting import is_free, limited
+from gputwin.autoscaling.decisions.limiting import Around, is_free, limited
 from gputwin.autoscaling.decisions.registry import scaling_rule
 
 
@@ -23,7 +23,7 @@ class VelocityMemory:
     source="velocity control as in the HPA's scaling policies (Kubernetes KEP 853)",
 )
 @dataclass(frozen=True)
-class Velocity:
+class Velocity(Around):
     """A limit on the change per decision around another rule."""
 
     name: ClassVar[str] = "velocity"
@@ -37,16 +37,6 @@ class Velocity:
     def __post_init__(self) -> None:
         if self.factor <= 0 or self.down_factor <= 0 or self.most_up < 1 or self.most_down < 1:
             raise ValueError("factors must be above 0 and increments at least 1")
-
-    @property
-    def minimum(self) -> int:
-        """Return the inner rule's minimum."""
-        return self.inner.minimum
-
-    @property
-    def maximum(self) -> int:
-        """Return the inner rule's maximum."""
-        return self.inner.maximum
 
     def start(self) -> VelocityMemory:
         """Return the inner rule's first memory."""
