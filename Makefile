@@ -15,11 +15,13 @@ $(STAMP): requirements.txt pyproject.toml
 demo: $(STAMP)  ## generate, ingest, check quality, describe, check load; ends with the path of an HTML report
 	$(BIN)/gputwin demo -o demo
 
-system:  ## what the suite uses beside Python: a browser to open reports in, Java for Spark
-	@command -v chromium >/dev/null && command -v java >/dev/null || \
+system:  ## what the suite uses beside Python: a browser, Java for Spark, npm for axe-core (checks of accessibility)
+	@command -v chromium >/dev/null && command -v java >/dev/null && command -v npm >/dev/null || \
 	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium default-jre-headless >/dev/null; } || \
-	  echo "chromium or java is missing: tests that need them are skipped"
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium default-jre-headless npm >/dev/null; } || \
+	  echo "chromium, java or npm is missing: tests that need them are skipped"
+	@[ -d tests/browser/node_modules/axe-core ] || ! command -v npm >/dev/null || \
+	  npm ci --silent --no-progress --prefix tests/browser >/dev/null || echo "axe-core could not be installed: tests that need it are skipped"
 
 test: $(STAMP) system  ## the whole suite
 	$(BIN)/python -m pytest -n 2 --dist worksteal
