@@ -18,7 +18,7 @@ from gputwin.simulation.engine.fit.devices import fullest
 from gputwin.simulation.engine.fit.index import FIRST_FITS, make_index
 from gputwin.simulation.engine.fit.room import MANY
 from gputwin.simulation.engine.fit.totals import make_totals
-from gputwin.simulation.engine.kernel import Rules, run_world
+from gputwin.simulation.engine.kernel import Rules, Stepper
 from gputwin.simulation.engine.placing.scores import asking
 from gputwin.simulation.engine.queue.jobs import make_queue
 from gputwin.simulation.engine.queue.shape_tree import make_shape_tree, no_shape_tree
@@ -59,7 +59,7 @@ from gputwin.simulation.engine.world import (
     TOPOLOGY,
     World,
 )
-from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, costs_of, with_faults
+from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Pool, costs_of, with_faults
 from gputwin.simulation.policy import (
     BACKFILLS,
     FAIRNESS,
@@ -110,10 +110,12 @@ class Changes:
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     faults: Faults | None = None
     elasticity: Elasticity | None = None
+    pool: Pool | None = None
 
     def any(self) -> bool:
         """Return whether something may change."""
-        return bool(self.preemption or self.speed or self.faults is not None or self.elasticity is not None)
+        parts = (self.faults, self.elasticity, self.pool)
+        return bool(self.preemption or self.speed or any(part is not None for part in parts))
 
 
 @dataclass(frozen=True)
@@ -149,10 +151,12 @@ def run(
     typical: Records | None = None,
     changes: Changes | None = None,
     told: Callable[[World], None] | None = None,
+    drive: Callable[[Stepper], None] | None = None,
 ) -> Run:
     """Return the outcome of the workload on the cluster under the scheduler's rules.
 
-    `told` is called from time to time with the world as it stands.
+    `told` is called from time to time with the world as it stands. `drive` is handed the run to take it to its end: it
+    may stop at any time, look, and start or stop nodes of the pool.
     """
     scheduler = scheduler or Scheduler()
     if bin_seconds is not None and not (math.isfinite(bin_seconds) and bin_seconds > 0):
@@ -205,7 +209,11 @@ def run(
         # Who alone exceeds its tenant's limit never starts.
         world.queue.shapes["never_fits"][exceeding(workload, tenants)] = 1
     try:
-        world = run_world(world, rules, told)
+        stepper = Stepper(world, rules, told)
+        if drive is not None:
+            drive(stepper)
+        stepper.run_until()
+        world = stepper.world
     except NumbaError as error:
         raise_if_not_ours((*rules, placement.score), error)
         raise
@@ -408,7 +416,7 @@ def _make_world(
     outages = make_outages(machines, seeds, faults.laws(), kept=changing)
     events = make_events(4096 if changing else jobs.size * (1 + tracked + (max_wait < np.inf)))
     if changing:
-        events = with_faults(events, outages, faults, begin)
+        events = with_faults(events, outages, faults, min(begin, float(jobs["submit"][0])), changes.pool)
     values = _values(SPEEDS.get(changes.speed), changes.speed_parameters) if changes.speed else np.zeros(0)
     speeds = np.ones((2, max(len(workload.models), values.size)))
     speeds[0, : len(workload.models)] = [changes.speeds.get(model, 1.0) for model in workload.models]
@@ -443,6 +451,7 @@ def _make_world(
         speeds=speeds,
         loop=np.zeros(LOOP, np.int64),
         clock=np.zeros(1),
+        until=np.full(1, np.inf),
         series=make_series(begin, width, bins, machines.free),
         knobs=knobs,
         settings=settings,

@@ -174,6 +174,8 @@ class ClusterAutoscaler:
     def _is_unneeded(self, node: Node, stays: list[Node], types: Mapping[str, NodeType]) -> bool:
         if not node.is_ready or any(task.is_pinned for task in node.tasks):
             return False
+        if not node.tasks:
+            return True
         kind = types[node.type]
         free = room_on(node, kind)
         gpus = [name for name, amount in kind.capacity.items() if name.startswith("gpu") and amount > 0]

@@ -53,6 +53,8 @@ class Karpenter:
     validation_s: float = 15.0
     """How long a move waits before it is checked again and carried out."""
     most_candidates: int = 100
+    unavailable: frozenset[str] = frozenset()
+    """Types of which no node can be had just now (insufficient capacity): none is started."""
     origin_epoch_s: float = 0.0
     """What time 0 is in seconds since 1970 (UTC), for the schedules of budgets."""
 
@@ -122,7 +124,11 @@ class Karpenter:
         claims: list[tuple[list[NodeType], dict[str, int], list[Task]]] = []
         unplaced = []
         for task in largest_first(tasks, total_capacity(self.types)):
-            able = [kind for kind in self.types if accepts(task, kind.name) and fits(task.needs, kind.capacity)]
+            able = [
+                kind
+                for kind in self.types
+                if kind.name not in self.unavailable and accepts(task, kind.name) and fits(task.needs, kind.capacity)
+            ]
             if not able:
                 unplaced.append(task.name)
                 continue

@@ -84,6 +84,7 @@ class World(NamedTuple):
     speeds: Floats  # [kind of job, GPU model]: work a second
     loop: Ints  # where the loop stands, so that it can be left and entered again
     clock: Floats  # [1] now, s
+    until: Floats  # [1] when the loop is to be left, s: after all that happens up to then; infinity: at the end
     series: Series
     knobs: Knobs
     settings: Records  # SETTINGS, one record: the rules of the run
