@@ -50,6 +50,10 @@ def run(
     fairness: Annotated[
         str, typer.Option("--fairness", help="Whose turn it is; NAME or NAME:parameter=value; see `gputwin policies`.")
     ] = "",
+    planner: Annotated[
+        str, typer.Option("--planner", help="Who runs on which GPU model, planned at rounds; see `gputwin policies`.")
+    ] = "",
+    round: Annotated[str, typer.Option("--round", help="Length of a planner's round.")] = "6m",
     preempt: Annotated[
         str, typer.Option("--preempt", help="Who must yield to a job that does not fit; see `gputwin policies`.")
     ] = "",
@@ -100,6 +104,8 @@ def run(
 
         gputwin simulate trace --backfill greedy --fairness drf
 
+        gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
+
         gputwin simulate run/scenario.yaml -o again
     """
     from gputwin.simulation.simulate import cluster_of_scenario, part_of, simulate_scenario, trace_of
@@ -114,6 +120,7 @@ def run(
         "backfill": backfill,
         "placement": placement,
         "fairness": fairness or None,
+        "planner": {"policy": planner, "round_seconds": _seconds(round)} if planner else None,
         "preemption": preempt,
         "sharing": share,
         "speed": _speeds(speed),
