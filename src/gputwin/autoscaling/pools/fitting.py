@@ -33,8 +33,8 @@ def room_on(node: Node, kind: NodeType) -> Room:
     """Return what is free on a node."""
     room = dict(kind.capacity)
     for task in node.tasks:
-        for _ in range(task.instances):
-            take(room, task.needs)
+        for name, amount in task.needs.items():
+            room[name] = room.get(name, 0) - amount * task.instances
     return room
 
 

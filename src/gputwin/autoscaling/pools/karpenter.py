@@ -93,6 +93,8 @@ class Karpenter:
         self, observation: PoolObservation, stays: Sequence[Node], count: int
     ) -> tuple[tuple[Launch, ...], tuple[str, ...]]:
         """Return nodes to start, the cheapest type for each, and tasks that fit nowhere."""
+        if not observation.waiting:
+            return (), ()
         rooms = [(node.type, room_on(node, self.by_name[node.type])) for node in stays]
         _, left = place(observation.waiting, rooms)
         used = _capacity(self.by_name[node.type] for node in stays)
