@@ -75,7 +75,9 @@ def allocated_seconds(run: Run, window: tuple[float, float]) -> Floats:
     """Return each node's seconds times the share of it that jobs held."""
     begin, end = window
     segments, placements = segments_of(run), placements_of(run)
-    length = np.clip(segments["end_time"].to_numpy(), begin, end) - np.clip(segments["start_time"].to_numpy(), begin, end)
+    length = np.clip(segments["end_time"].to_numpy(), begin, end) - np.clip(
+        segments["start_time"].to_numpy(), begin, end
+    )
     node = placements["node"].to_numpy()
     machines = run.world.machines.nodes
     requests = run.workload.requests[placements["request"].to_numpy()]

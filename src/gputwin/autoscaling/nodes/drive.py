@@ -114,7 +114,9 @@ class PoolDriver:
         try:
             if self.pools.rule == "karpenter":
                 return Karpenter(types, **{"policy": "WhenEmpty", "consolidate_after_s": 300.0, **self._settings()})
-            groups = tuple(NodeGroup(k.name, k, 0, lane.count) for k, lane in zip(types, self.layout.lanes, strict=True))
+            groups = tuple(
+                NodeGroup(k.name, k, 0, lane.count) for k, lane in zip(types, self.layout.lanes, strict=True)
+            )
             return ClusterAutoscaler(groups, **{"expander": "price", "seed": self.seed, **self._settings()})
         except (TypeError, ValueError) as error:
             raise UserError(f"autoscaler settings of '{self.pools.rule}': {error}") from None
@@ -149,7 +151,7 @@ class PoolDriver:
     def _limited(self, room: Mapping[str, int], state: Any) -> ClusterAutoscaler | Karpenter:
         """Return the rule with what can be had just now."""
         if isinstance(self._rule, Karpenter):
-            return replace(self._rule, unavailable=frozenset(name for name, count in room.items() if count == 0))
+            return replace(self._rule, unavailable=tuple(name for name, count in room.items() if count == 0))
         on = {lane.type: int((state[lane.first : lane.first + lane.count] != OFF).sum()) for lane in self.layout.lanes}
         groups = (replace(g, maximum=on[g.name] + room[g.name]) for g in self._rule.groups)
         return replace(self._rule, groups=tuple(groups))

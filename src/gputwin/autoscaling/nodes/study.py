@@ -106,9 +106,7 @@ def simulate_pools(
     saves = 0 < options.supply.notice_seconds >= options.checkpoints.save_seconds
     checkpoints = replace(options.checkpoints, on_drain=saves and math.isfinite(options.checkpoints.interval_seconds))
     changes = Changes(pool=Pool(nodes, layout.always_up), checkpoints=checkpoints)
-    done = run(
-        workload, layout.cluster, options.scheduler, seed=options.seed, changes=changes, told=told, drive=driver
-    )
+    done = run(workload, layout.cluster, options.scheduler, seed=options.seed, changes=changes, told=told, drive=driver)
     return _outcome(pools.rule, spot_share, options.seed, done, layout, workload, driver)
 
 

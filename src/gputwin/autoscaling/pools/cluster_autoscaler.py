@@ -81,7 +81,7 @@ class ClusterAutoscaler:
         if observation.waiting:
             rooms = [(node.type, room_on(node, types[node.type])) for node in stays]
             before = [dict(room) for _, room in rooms]
-            _, left = place(observation.waiting, rooms)
+            _, left = place(observation.waiting, rooms, partly=True)
             changed = (room != was for (_, room), was in zip(rooms, before, strict=True))
             awaited = {node.name for node, is_awaited in zip(stays, changed, strict=True) if is_awaited}
         count = Counter(node.group for node in stays)
