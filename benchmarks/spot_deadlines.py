@@ -23,7 +23,9 @@ EVERY_HOURS = 24
 def main(path: Path, like: tuple[str, ...]) -> None:
     """Print a table of costs against on demand: mean, and the 5th and 95th percentile over entries."""
     zones = read_zones(path, like=like or ("aws-02-15-2023",))
-    print(f"{len(zones)} zones; work {WORK_HOURS} h, changeover {CHANGEOVER_TICKS * TICK / 60:g} min, spot at {SPOT_PRICE}")
+    print(
+        f"{len(zones)} zones; work {WORK_HOURS} h, changeover {CHANGEOVER_TICKS * TICK / 60:g} min, spot at {SPOT_PRICE}"
+    )
     print(f"{'deadline':>9} {'policy':>17} {'mean':>6} {'p5':>6} {'p95':>6} {'missed':>6} {'entries':>7}")
     for slack in SLACKS:
         work = round(WORK_HOURS * 3600 / TICK)

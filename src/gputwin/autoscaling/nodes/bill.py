@@ -85,4 +85,4 @@ def allocated_seconds(run: Run, window: tuple[float, float]) -> Floats:
     of_gpus = requests["gpu_count"] * requests["gpu_milli"] / 1000.0 / np.maximum(gpus, 1)
     share = np.where(gpus > 0, of_gpus, requests["cpu"] / np.maximum(cpu, 1))
     seconds = length[placements["segment"].to_numpy()] * share
-    return np.bincount(node, seconds, machines.size)
+    return np.bincount(node, seconds, machines.size).astype(np.float64)

@@ -77,7 +77,8 @@ def read_zones(path: Path, *, kind: str = "availability", like: Sequence[str] = 
     """Return the zones of a run-length encoded file of availability: a value holds from its tick until the next.
 
     Columns: kind, nodes (as in 16-node: values count up to 16), collection, zone_instance, gap_seconds (of a tick), tick,
-    value; the value END says that the record ends at that tick. Only zones whose collection or instance contains one of `like` are taken, if any is given.
+    value; the value END says that the record ends at that tick. Only zones whose collection or instance contains one of
+    `like` are taken, if any is given.
     """
     import polars as pl
 

@@ -168,7 +168,7 @@ def _kernel(world: Any) -> Any:
 
 @cache
 def _compiled(function: Callable[..., Any], signature: Any) -> Any:
-    made = compiled_as(function, signature)
+    made: Any = compiled_as(function, signature)
     # The loop asks for it at each entry; finding it among the versions of a function takes long.
     made.get_compile_result = partial(_same, only_version(made))
     return made
