@@ -280,10 +280,10 @@ class Changing(Reference):
             if self.now in times:
                 self._schedule()
             ended = any(self.end[j] == self.now for j in self.running)
-            if self.commands and self.commands[0][0] == self.now and not ended:
-                # What is commanded comes after all else at that time; another pass follows.
-                if self._obey():
-                    self._schedule()
+            is_due = self.commands and self.commands[0][0] == self.now and not ended
+            # What is commanded comes after all else at that time; another pass follows.
+            if is_due and self._obey():
+                self._schedule()
         return self.outcomes
 
     def _schedule(self) -> None:

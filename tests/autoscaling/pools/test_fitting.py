@@ -57,10 +57,14 @@ def some_tasks(dice):
 def test_places_as_a_plain_search_does(seed):
     dice = random.Random(seed)
     tasks = some_tasks(dice)
-    rooms = [(dice.choice("ab"), {"cpu": dice.randint(0, 6), "gpu": dice.randint(0, 4)}) for _ in range(dice.randint(0, 4))]
+    rooms = [
+        (dice.choice("ab"), {"cpu": dice.randint(0, 6), "gpu": dice.randint(0, 4)}) for _ in range(dice.randint(0, 4))
+    ]
     other = [(name, dict(room)) for name, room in rooms]
     assert place(tasks, rooms) == plain_place(tasks, other)
-    assert [{k: v for k, v in r.items() if v} for _, r in rooms] == [{k: v for k, v in r.items() if v} for _, r in other]
+    assert [{k: v for k, v in r.items() if v} for _, r in rooms] == [
+        {k: v for k, v in r.items() if v} for _, r in other
+    ]
 
 
 @pytest.mark.parametrize("seed", range(300))

@@ -75,7 +75,9 @@ def allocated_seconds(run: Run, window: tuple[float, float]) -> Floats:
     """Return each node's seconds times the share of it that jobs held."""
     begin, end = window
     segments, placements = segments_of(run), placements_of(run)
-    length = np.clip(segments["end_time"].to_numpy(), begin, end) - np.clip(segments["start_time"].to_numpy(), begin, end)
+    length = np.clip(segments["end_time"].to_numpy(), begin, end) - np.clip(
+        segments["start_time"].to_numpy(), begin, end
+    )
     node = placements["node"].to_numpy()
     machines = run.world.machines.nodes
     requests = run.workload.requests[placements["request"].to_numpy()]
@@ -83,4 +85,4 @@ def allocated_seconds(run: Run, window: tuple[float, float]) -> Floats:
     of_gpus = requests["gpu_count"] * requests["gpu_milli"] / 1000.0 / np.maximum(gpus, 1)
     share = np.where(gpus > 0, of_gpus, requests["cpu"] / np.maximum(cpu, 1))
     seconds = length[placements["segment"].to_numpy()] * share
-    return np.bincount(node, seconds, machines.size)
+    return np.bincount(node, seconds, machines.size).astype(np.float64)

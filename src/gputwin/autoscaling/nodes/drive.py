@@ -66,7 +66,7 @@ class PoolDriver:
         self._names: dict[str, int] = {}
 
     def __call__(self, stepper: Stepper) -> None:
-        """Take the run to its end, or to where no rule helps those who wait."""
+        """Take the run to where all jobs have started, or to where no rule helps those who wait."""
         world = stepper.world
         self._begin = now = float(world.queue.jobs["submit"][0])
         self._observer = Observer(self.layout, world, movable=self.pools.movable)
@@ -76,10 +76,12 @@ class PoolDriver:
         decides, idle_since = now, now
         while not self._carried_out(stepper, now):
             if now >= decides:
-                self._decide(stepper, now)
+                sent = self._decide(stepper, now)
                 decides = now + self.pools.period_seconds
-                if self._carried_out(stepper, now):
+                if sent and self._carried_out(stepper, now):
                     return
+            if self._is_settled(stepper.world):
+                return
             if not self._is_stuck(stepper.world):
                 idle_since = now
             elif now - idle_since > GIVE_UP_SECONDS:
@@ -99,6 +101,10 @@ class PoolDriver:
         times += [self._begin + zone.next_change(now - self._begin) for zone in self.supply.zones]
         return min(time for time in times if time > now)
 
+    def _is_settled(self, world: World) -> bool:
+        """Return whether all jobs have come and none waits: nodes that leave from now on are no longer counted."""
+        return bool(world.loop[ARRIVAL] >= world.queue.jobs.size and world.queue.counts[WAITING] == 0)
+
     def _is_stuck(self, world: World) -> bool:
         no_more = world.loop[ARRIVAL] >= world.queue.jobs.size
         waits = world.queue.counts[WAITING] > 0
@@ -108,7 +114,9 @@ class PoolDriver:
         try:
             if self.pools.rule == "karpenter":
                 return Karpenter(types, **{"policy": "WhenEmpty", "consolidate_after_s": 300.0, **self._settings()})
-            groups = tuple(NodeGroup(k.name, k, 0, lane.count) for k, lane in zip(types, self.layout.lanes, strict=True))
+            groups = tuple(
+                NodeGroup(k.name, k, 0, lane.count) for k, lane in zip(types, self.layout.lanes, strict=True)
+            )
             return ClusterAutoscaler(groups, **{"expander": "price", "seed": self.seed, **self._settings()})
         except (TypeError, ValueError) as error:
             raise UserError(f"autoscaler settings of '{self.pools.rule}': {error}") from None
@@ -118,7 +126,8 @@ class PoolDriver:
 
     # --- Decisions. ---
 
-    def _decide(self, stepper: Stepper, now: float) -> None:
+    def _decide(self, stepper: Stepper, now: float) -> bool:
+        """Ask the rule and give its commands; return whether there was one."""
         world = stepper.world
         self.log.decisions += 1
         state = world.machines.nodes["state"]
@@ -137,11 +146,12 @@ class PoolDriver:
         self.log.longest_chain = max(self.log.longest_chain, int(decision.measures.get("longest_chain", 0)))
         self._launch(stepper, now, decision.launches, room)
         self._remove(stepper, now, decision)
+        return bool(decision.launches or decision.removals)
 
     def _limited(self, room: Mapping[str, int], state: Any) -> ClusterAutoscaler | Karpenter:
         """Return the rule with what can be had just now."""
         if isinstance(self._rule, Karpenter):
-            return replace(self._rule, unavailable=frozenset(name for name, count in room.items() if count == 0))
+            return replace(self._rule, unavailable=tuple(name for name, count in room.items() if count == 0))
         on = {lane.type: int((state[lane.first : lane.first + lane.count] != OFF).sum()) for lane in self.layout.lanes}
         groups = (replace(g, maximum=on[g.name] + room[g.name]) for g in self._rule.groups)
         return replace(self._rule, groups=tuple(groups))

@@ -49,7 +49,7 @@ class Observer:
 
     def lane(self, node: int) -> Lane:
         """Return the lane a node belongs to."""
-        return self._lanes[self._lane_of[node]]
+        return self._lanes[int(self._lane_of[node])]
 
     def observe(self, world: World, now: float, *, as_full: bool = False) -> PoolObservation:
         """Return the pool now. `as_full`: nodes at work are shown without room, since the scheduler found none there."""

@@ -103,12 +103,10 @@ def simulate_pools(
     workload = workload_of(trace, cluster_models(layout.cluster))
     driver = PoolDriver(pools, layout, options.supply, options.seed)
     nodes = tuple(range(layout.cluster.node_count))
-    saves = options.supply.notice_seconds >= options.checkpoints.save_seconds
+    saves = 0 < options.supply.notice_seconds >= options.checkpoints.save_seconds
     checkpoints = replace(options.checkpoints, on_drain=saves and math.isfinite(options.checkpoints.interval_seconds))
     changes = Changes(pool=Pool(nodes, layout.always_up), checkpoints=checkpoints)
-    done = run(
-        workload, layout.cluster, options.scheduler, seed=options.seed, changes=changes, told=told, drive=driver
-    )
+    done = run(workload, layout.cluster, options.scheduler, seed=options.seed, changes=changes, told=told, drive=driver)
     return _outcome(pools.rule, spot_share, options.seed, done, layout, workload, driver)
 
 

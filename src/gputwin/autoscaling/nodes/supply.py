@@ -77,12 +77,13 @@ def read_zones(path: Path, *, kind: str = "availability", like: Sequence[str] = 
     """Return the zones of a run-length encoded file of availability: a value holds from its tick until the next.
 
     Columns: kind, nodes (as in 16-node: values count up to 16), collection, zone_instance, gap_seconds (of a tick), tick,
-    value. Only zones whose collection or instance contains one of `like` are taken, if any is given.
+    value; the value END says that the record ends at that tick. Only zones whose collection or instance contains one of
+    `like` are taken, if any is given.
     """
     import polars as pl
 
     try:
-        frame = pl.read_csv(path)
+        frame = pl.read_csv(path, schema_overrides={"value": pl.String})
     except (OSError, pl.exceptions.PolarsError) as error:
         raise InputError(str(error).splitlines()[0], file=path, remedy="give a CSV of availability") from None
     missing = [name for name in COLUMNS if name not in frame.columns]
@@ -97,10 +98,15 @@ def read_zones(path: Path, *, kind: str = "availability", like: Sequence[str] = 
         if like and not any(text in label for text in like):
             continue
         gap = float(part["gap_seconds"][0])
-        ticks, most = part["tick"].to_numpy(), int(str(nodes).split("-")[0])
-        # The last run is taken to be as long as the runs are on average.
-        span = (float(ticks[-1]) + max(float(ticks[-1]) / max(ticks.size - 1, 1), 1.0)) * gap
-        zones.append(Zone(label, ticks * gap, part["value"].to_numpy() / most, span))
+        values = part.filter(pl.col("value") != "END")
+        counts, ticks = values["value"].cast(pl.Float64, strict=False), values["tick"].to_numpy()
+        if counts.null_count():
+            wrong = values["value"].gather(counts.is_null().arg_true())[0]
+            raise InputError(f"'{wrong}' is no number", file=path, field="value", remedy="give counts of nodes")
+        end = part.filter(pl.col("value") == "END")["tick"]
+        # A record without an end has a last run as long as runs are on average.
+        last = float(end[0]) if end.len() else float(ticks[-1]) * (1 + 1 / max(ticks.size - 1, 1)) + 1
+        zones.append(Zone(label, ticks * gap, counts.to_numpy() / int(str(nodes).split("-")[0]), last * gap))
     if not zones:
         raise InputError(f"no zone of kind '{kind}' fits {', '.join(like) or 'any name'}", file=path)
     return tuple(zones)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -75,12 +76,16 @@ class ClusterAutoscaler:
         """Return the growth of one group, or else nodes to remove."""
         types = {group.type.name: group.type for group in self.groups}
         stays = [node for node in observation.nodes if not node.is_leaving and node.type in types]
-        rooms = [(node.type, room_on(node, types[node.type])) for node in stays]
-        _, left = place(observation.waiting, rooms)
-        awaited = {
-            node.name for node, (_, room) in zip(stays, rooms, strict=True) if room != room_on(node, types[node.type])
-        }
-        sizes = {group.name: sum(node.group == group.name for node in stays) for group in self.groups}
+        left: list[Task] = []
+        awaited: set[str] = set()
+        if observation.waiting:
+            rooms = [(node.type, room_on(node, types[node.type])) for node in stays]
+            before = [dict(room) for _, room in rooms]
+            _, left = place(observation.waiting, rooms, partly=True)
+            changed = (room != was for (_, room), was in zip(rooms, before, strict=True))
+            awaited = {node.name for node, is_awaited in zip(stays, changed, strict=True) if is_awaited}
+        count = Counter(node.group for node in stays)
+        sizes = {group.name: count[group.name] for group in self.groups}
         if left:
             grown = self._grow(observation, memory, tuple(left), sizes)
             if grown is not None:

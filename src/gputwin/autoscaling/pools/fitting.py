@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,8 +33,8 @@ def room_on(node: Node, kind: NodeType) -> Room:
     """Return what is free on a node."""
     room = dict(kind.capacity)
     for task in node.tasks:
-        for _ in range(task.instances):
-            take(room, task.needs)
+        for name, amount in task.needs.items():
+            room[name] = room.get(name, 0) - amount * task.instances
     return room
 
 
@@ -57,14 +57,18 @@ def total_capacity(types: Iterable[NodeType]) -> dict[str, int]:
     return most
 
 
-def place(tasks: Sequence[Task], rooms: list[tuple[str, Room]]) -> tuple[list[Task], list[Task]]:
+def place(
+    tasks: Sequence[Task], rooms: list[tuple[str, Room]], *, partly: bool = False
+) -> tuple[list[Task], list[Task]]:
     """Return the tasks that fit into `rooms` (type name, free) and those that do not; rooms are filled in place.
 
     First fit: each instance goes to the first room that has what it needs. A gang takes room only if all its instances
-    fit.
+    fit; `partly`: it takes what there is, and is left with the instances it still lacks room for.
     """
     names = sorted({name for task in tasks for name, amount in task.needs.items() if amount > 0})
-    free = np.array([[room.get(name, 0) for name in names] for _, room in rooms], np.int64).reshape(len(rooms), len(names))
+    free = np.array([[room.get(name, 0) for name in names] for _, room in rooms], np.int64).reshape(
+        len(rooms), len(names)
+    )
     types = np.array([name for name, _ in rooms])
     placed: list[Task] = []
     left: list[Task] = []
@@ -80,17 +84,20 @@ def place(tasks: Sequence[Task], rooms: list[tuple[str, Room]]) -> tuple[list[Ta
         if task.types:
             counts *= np.isin(types, task.types)
         upto = np.cumsum(counts)
-        if upto.size == 0 or upto[-1] < task.instances:
-            refused[key] = task.instances
-            left.append(task)
-            continue
-        last = int(np.searchsorted(upto, task.instances))
-        counts = counts[: last + 1]
-        counts[last] -= upto[last] - task.instances
+        most = int(upto[-1]) if upto.size else 0
+        if most < task.instances:
+            refused[key] = 1 if partly else task.instances
+            left.append(replace(task, instances=task.instances - most) if partly and most else task)
+            if not partly or not most:
+                continue
+        else:
+            last = int(np.searchsorted(upto, task.instances))
+            counts[last] -= upto[last] - task.instances
+            counts[last + 1 :] = 0
+            placed.append(task)
         rows = np.flatnonzero(counts)
         free[rows] -= counts[rows, None] * _needs(task, names)
         taken.append((task, rows, counts[rows]))
-        placed.append(task)
     for task, rows, counts in taken:
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
             take(rooms[row][1], {name: amount * count for name, amount in task.needs.items()})

@@ -53,10 +53,10 @@ class Karpenter:
     validation_s: float = 15.0
     """How long a move waits before it is checked again and carried out."""
     most_candidates: int = 100
-    unavailable: frozenset[str] = frozenset()
-    """Types of which no node can be had just now (insufficient capacity): none is started."""
     origin_epoch_s: float = 0.0
     """What time 0 is in seconds since 1970 (UTC), for the schedules of budgets."""
+    unavailable: tuple[str, ...] = ()
+    """Types of which no node can be had just now (insufficient capacity): none is started."""
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
@@ -93,8 +93,10 @@ class Karpenter:
         self, observation: PoolObservation, stays: Sequence[Node], count: int
     ) -> tuple[tuple[Launch, ...], tuple[str, ...]]:
         """Return nodes to start, the cheapest type for each, and tasks that fit nowhere."""
+        if not observation.waiting:
+            return (), ()
         rooms = [(node.type, room_on(node, self.by_name[node.type])) for node in stays]
-        _, left = place(observation.waiting, rooms)
+        _, left = place(observation.waiting, rooms, partly=True)
         used = _capacity(self.by_name[node.type] for node in stays)
         claims, unplaced = self._claims(left)
         bought = []

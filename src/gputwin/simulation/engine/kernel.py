@@ -7,7 +7,7 @@ itself is compiled once and serves every policy, built-in or a user's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numba
@@ -16,7 +16,7 @@ from numba import types
 
 from gputwin.simulation.engine.changes.handle import handle_change, handle_nothing
 from gputwin.simulation.engine.changes.rates import settle_nothing, settle_rates
-from gputwin.simulation.engine.compiled import compiled_as, config
+from gputwin.simulation.engine.compiled import compiled_as, config, only_version
 from gputwin.simulation.engine.interpreted import wrapped
 from gputwin.simulation.engine.loop import ENDED, FULL_LOG, REACHED, run
 from gputwin.simulation.engine.passes.conservative import conservative_pass
@@ -95,7 +95,8 @@ class Stepper:
         else:
             kind = numba.typeof(world)
             self._functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
-            self._kernel = _kernel(kind)
+            # Entered directly: the dispatcher would look at the type of every array of the world, 2 ms each time.
+            self._kernel = only_version(_kernel(kind)).entry_point
         # Less than nothing says that the run has not begun.
         world.loop[BUDGET] = -SLICE
 
@@ -170,4 +171,11 @@ def _kernel(world: Any) -> Any:
 
 @cache
 def _compiled(function: Callable[..., Any], signature: Any) -> Any:
-    return compiled_as(function, signature)
+    made: Any = compiled_as(function, signature)
+    # The loop asks for it at each entry; finding it among the versions of a function takes long.
+    made.get_compile_result = partial(_same, only_version(made))
+    return made
+
+
+def _same(found: Any, signature: Any) -> Any:
+    return found

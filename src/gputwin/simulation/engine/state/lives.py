@@ -71,7 +71,8 @@ instances than they ask for, and for whom jobs are preempted just now."""
 INTERVAL, SAVE, RESTART, RESIZE, SAVE_WHEN_PREEMPTED, MOST_STOPS, EXPONENT, SAVE_WHEN_DRAINED, COSTS = range(9)
 """Positions in Lives.costs: work between checkpoints, and what saving, restarting and resizing take, s; whether a
 preempted job saves what it has done; after how many stops a job gives up; and how its rate grows with its size: as
-(instances / instances asked for) to the power of EXPONENT; whether a drained job saves what it has done."""
+(instances / instances asked for) to the power of EXPONENT; whether a job that a drained node stops
+saves what it has done."""
 
 
 class Lives(NamedTuple):

@@ -190,9 +190,7 @@ def _move(machines: Machines, capacity: Ints, k: int, amount: int) -> None:
 
 
 @compiled
-def hidden_room(
-    outages: Outages, machines: Machines, requests: Records, allowed: Flags, r: int, booting: bool
-) -> int:
+def hidden_room(outages: Outages, machines: Machines, requests: Records, allowed: Flags, r: int, booting: bool) -> int:
     """Return how many instances of r would fit on the nodes that are out, beside what still runs there.
 
     `booting`: only on those that boot.
