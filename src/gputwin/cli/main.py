@@ -32,6 +32,7 @@ from gputwin.cli import (
     report,
     reproduce,
     reproduce_schedulers,
+    runs,
     simulate,
     slice,
     split,
@@ -73,6 +74,7 @@ def _common(
 app.add_typer(traces.app, name="traces")
 reproduce_schedulers.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(runs.app, name="runs")
 for verb in (
     ingest,
     generate,
@@ -101,7 +103,7 @@ for verb in (
 ):
     has_table = getattr(verb, "HAS_TABLE", False)
     app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run, has_table=has_table))
-for group in (traces.app, reproduce.app):
+for group in (traces.app, reproduce.app, runs.app):
     for command in group.registered_commands:
         if command.callback is not None:
             command.callback = with_common_options(command.callback)

@@ -19,6 +19,7 @@ from gputwin.simulation.policy import load_policies, parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.run import Changes, Scheduler, check_rules
 from gputwin.simulation.tenants import Fairness, Terms
+from gputwin.simulation.validation import first_mistake
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
@@ -275,36 +276,12 @@ def _faults(spec: FaultSpec) -> Faults:
     )
 
 
-_UNION_PARTS = ("Choice", "Cluster", "str", "tuple[str, ...]")
-"""Pydantic names the tried kind of a value in an error's path; people do not."""
-
-
 def scenario_of(data: Mapping[str, Any], file: Path | None = None) -> Scenario:
     """Return the scenario that plain data describes; the first thing that is wrong is a user error with its path."""
     try:
         return Scenario.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in _UNION_PARTS)
-        said = _said(first["type"], first.get("ctx", {}), first["msg"])
-        top = first["type"] == "extra_forbidden" and len(first["loc"]) == 1
-        known = f"; known: {', '.join(Scenario.model_fields)}" if top else ""
-        raise InputError(f"{said[:1].lower()}{said[1:]}{known}", file=file, field=where or None) from None
-
-
-def _said(kind: str, bounds: Mapping[str, Any], message: str) -> str:
-    """Return what is wrong with a value, and what to give instead."""
-    if kind == "missing":
-        return "it is needed; give a value"
-    if kind == "greater_than":
-        return f"give more than {bounds['gt']:g}"
-    if kind == "greater_than_equal":
-        return f"give {bounds['ge']:g} or more"
-    if kind == "less_than_equal":
-        return f"give {bounds['le']:g} or less"
-    if kind == "finite_number":
-        return "give a finite number"
-    return message.removeprefix("Value error, ")
+        raise first_mistake(error, tuple(Scenario.model_fields), file) from None
 
 
 def read_scenario(path: Path) -> Scenario:
