@@ -36,6 +36,7 @@ from gputwin.cli import (
     simulate,
     slice,
     split,
+    study,
     traces,
     tune,
 )
@@ -97,6 +98,7 @@ for verb in (
     fit,
     mig,
     tune,
+    study,
     report,
     demo,
     bench,

@@ -91,6 +91,12 @@ class Comparison(Shown):
         means = self.means()
         return [m for m in METRICS if means[m].null_count() < means.height and (m != "stops" or means[m].sum() > 0)]
 
+    def only(self, labels: Sequence[str]) -> Comparison:
+        """Return the comparison of some scenarios; the baseline must be the first of them."""
+        keep = pl.col("scenario").is_in(list(labels))
+        runs = tuple(run for label in labels for run in self.runs if run.label == label)
+        return Comparison(tuple(labels), runs, self.figures.filter(keep), self.differences.filter(keep))
+
     def of(self, label: str) -> list[SimulationResult]:
         """Return the runs of one scenario."""
         return [run.result for run in self.runs if run.label == label]

@@ -71,7 +71,7 @@ def variants_of(study: Study, file: Path | None = None) -> list[Variant]:
             data = base
             for path, value in (*fields.items(), *point):
                 data = with_field(data, path, value, path, file)
-            label = ", ".join([*([name] if name else []), *(label_of(*axis) for axis in point)]) or "base"
+            label = " / ".join([*([name] if name else []), *(label_of(*axis) for axis in point)]) or "base"
             if label in found:
                 raise InputError(
                     f"two points of the study are the same: {label}; give each once", file=file, field="grid"
