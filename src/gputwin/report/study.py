@@ -14,6 +14,7 @@ from gputwin.analysis import analyze
 from gputwin.analysis.topic import Remark
 from gputwin.analysis.words import duration, share
 from gputwin.core.atomic import atomic_file
+from gputwin.core.errors import UserError
 from gputwin.report.figures import blank, plain
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.sections.comparison import comparison, shown_metric, side_by_side
@@ -184,13 +185,13 @@ def write_study(
     asked = [study_section(outcome, Timeline.of(trace))]
     if study.forecast is not None:
         asked.append(_forecast(outcome, progress))
-    analysis, cluster, check = None, None, None
+    cluster = next(iter(outcome.planned.tasks.values())).cluster
+    analysis, check = None, None
     if study.analyses:
         progress("analysing the trace")
         analysis = analyze(trace)
         if study.analyses != "all":
             analysis = replace(analysis, topics=tuple(t for t in analysis.topics if t.name in study.analyses))
-        cluster = next(iter(outcome.planned.tasks.values())).cluster
         check = None if trace.tasks.is_empty() else check_load(trace, cluster)
     progress("writing the report")
     title = f"Study {study.name}"
@@ -204,12 +205,16 @@ def _forecast(outcome: Outcome, progress: Callable[[str], None]) -> Section:
 
     asked, trace = outcome.planned.study.forecast, outcome.planned.first_trace
     assert asked is not None
-    made = forecast(
-        trace,
-        asked.target,
-        horizon_seconds=asked.horizon,
-        bin_seconds=asked.bin,
-        models=asked.models,
-        progress=progress,
-    )
+    try:
+        made = forecast(
+            trace,
+            asked.target,
+            horizon_seconds=asked.horizon,
+            bin_seconds=asked.bin,
+            models=asked.models,
+            progress=progress,
+        )
+    except UserError as error:
+        # The runs are done: what they say is not held up by this.
+        return Section("forecast", "Forecast", (Statement(f"No forecast: {error}.", Tone.WARNING),))
     return forecast_section(made, Timeline.of(trace))

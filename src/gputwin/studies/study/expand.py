@@ -78,14 +78,30 @@ def variants_of(study: Study, file: Path | None = None) -> list[Variant]:
                 )
             try:
                 found[label] = Variant(label, scenario_of(data, file).check())
-            except InputError as error:
-                where = error.field or label
-                raise InputError(
-                    f"{error.problem} (in: {label})", file=file, field=where, remedy=error.remedy
-                ) from None
             except UserError as error:
-                raise InputError(f"{error} (in: {label})", file=file) from None
+                raise _located(error, study, fields, point, label, file) from None
     return list(found.values())
+
+
+def _located(
+    error: UserError,
+    study: Study,
+    fields: Mapping[str, Any],
+    point: Sequence[tuple[str, Any]],
+    label: str,
+    file: Path | None,
+) -> InputError:
+    """Return the error with its place: the value that is wrong by itself, else the combination."""
+    problem, remedy = (error.problem, error.remedy) if isinstance(error, InputError) else (str(error), None)
+    places = [(f"grid.{path}.{study.grid[path].index(value)}", path, value) for path, value in point]
+    places += [(f"variants.{label.split(' / ')[0]}.{path}", path, value) for path, value in fields.items()]
+    for where, path, value in places:
+        try:
+            scenario_of(with_field(study.common(), path, value, where, file)).check()
+        except UserError as alone:
+            if str(alone) == str(error):
+                return InputError(problem, file=file, field=where, remedy=remedy)
+    return InputError(f"{problem} (in: {label})", file=file, remedy=remedy)
 
 
 def scenario_at(data: Mapping[str, Any], where: str, file: Path | None) -> Scenario:
