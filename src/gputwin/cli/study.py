@@ -79,8 +79,9 @@ def _watched(silent: bool) -> Iterator[tuple[Callable[[str], None], Callable[[Pr
     from gputwin.cli.settings import settings
 
     if silent or settings().verbose or not sys.stderr.isatty():
-        with progress(silent) as step:
-            yield step, lambda state: step(f"simulated {state.done} of {state.total} runs", state.done / state.total)
+        with progress(silent) as say_step:
+            share = "simulated {0.done} of {0.total} runs"
+            yield say_step, lambda state: say_step(share.format(state), state.done / state.total)
         return
     from rich.console import Console, Group
     from rich.live import Live

@@ -65,4 +65,4 @@ def _bins(times: np.ndarray) -> np.ndarray:
     if not times.size or times.max() == times.min():
         return np.zeros(times.size, np.int64)
     share = (times - times.min()) / (times.max() - times.min())
-    return np.minimum(share * _BINS, _BINS - 1).astype(np.int64)
+    return np.asarray(np.minimum(share * _BINS, _BINS - 1), np.int64)

@@ -125,5 +125,5 @@ def _front_words(compared: Comparison, front: tuple[str, ...], objectives: tuple
     if len(front) == 1:
         return f"No other scenario is better in any of {of}."
     return (
-        f"{len(front)} of {len(compared.labels)} scenarios are on the Pareto front of {of}: no other is better in all."
+        f"{len(front)} of {len(compared.labels)} scenarios are on the Pareto front of {of}."
     )
