@@ -31,6 +31,7 @@ from gputwin.cli import (
     queueing,
     report,
     reproduce,
+    reproduce_all,
     reproduce_schedulers,
     runs,
     simulate,
@@ -74,6 +75,7 @@ def _common(
 
 app.add_typer(traces.app, name="traces")
 reproduce_schedulers.add_to(reproduce.app)
+reproduce_all.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(runs.app, name="runs")
 for verb in (

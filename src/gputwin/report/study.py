@@ -143,8 +143,8 @@ def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:
     of = ", ".join(verdict.objectives)
     best = shown_metric(x, float(frame[x].min()))  # type: ignore[arg-type]
     caption = (
-        f"Each point is a scenario. Filled ones are on the Pareto front of {of}: no other scenario is better in all of "
-        f"them. The shortest {x} is {best}."
+        f"Each point is a scenario. Filled ones are on the Pareto front of {of}: no other is as good in all of "
+        f"them and better in one. The shortest {x} is {best}."
         if "wait" in x
         else f"Each point is a scenario; the front is that of {of}."
     )

@@ -130,6 +130,7 @@ def test_a_run_that_is_whole_when_its_writer_dies_is_not_made_again(tmp_path, sa
         if by == "recover":
             assert store.recover() == 1
         assert store.run(key, pytest.fail, study="again").studies == ("again",)
+        assert [e.finished is not None for e in store.executions() if e.key == key] == [True]
 
 
 def test_what_is_being_written_now_is_not_taken_for_a_leftover(tmp_path, result):

@@ -164,7 +164,13 @@ class Index:
             )
             return int(found.lastrowid or 0)
 
-    def add(self, row: Mapping[str, Any], studies: Sequence[str], execution: int | None, *, log: bool = True) -> None:
+    def last_execution(self, key: str) -> int | None:
+        """Return the number of the last start of a run; None where none is known."""
+        with self._connection() as database:
+            found = database.execute("SELECT max(id) FROM executions WHERE key = ?", (key,)).fetchone()
+        return None if found[0] is None else int(found[0])
+
+    def add(self, row: Mapping[str, Any], studies: Sequence[str], execution: int | None) -> None:
         """Enter a finished run, the studies that use it, and that its execution has ended; a row that is there stays."""
         with self._transaction() as database:
             values = [row[name] for name in _COLUMNS]
@@ -173,7 +179,7 @@ class Index:
             self._join(database, row["key"], studies)
             if execution is not None:
                 database.execute("UPDATE executions SET finished = ? WHERE id = ?", (time.time(), execution))
-            elif log:
+            else:
                 database.execute(
                     "INSERT INTO executions (key, finished, host, process) VALUES (?, ?, ?, ?)",
                     (row["key"], time.time(), socket.gethostname(), os.getpid()),

@@ -228,7 +228,7 @@ class RunStore:
             return
         try:
             data = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-            self._index.add(_row(key, data["summary"], data["manifest"]), (), None, log=False)
+            self._index.add(_row(key, data["summary"], data["manifest"]), (), self._index.last_execution(key))
         except (OSError, ValueError, KeyError):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -124,6 +124,4 @@ def _front_words(compared: Comparison, front: tuple[str, ...], objectives: tuple
     of = f"{', '.join(objectives[:-1])} and {objectives[-1]}"
     if len(front) == 1:
         return f"No other scenario is better in any of {of}."
-    return (
-        f"{len(front)} of {len(compared.labels)} scenarios are on the Pareto front of {of}."
-    )
+    return f"{len(front)} of {len(compared.labels)} scenarios are on the Pareto front of {of}."
