@@ -78,7 +78,7 @@ def test_cells_are_whole_at_every_width(capsys: pytest.CaptureFixture[str], monk
         assert ("12 min 34 s" in out) == ("wait" in kept)
         assert max(map(len, out.splitlines())) <= max(width, 24)
         missing = [name for name in columns if name not in kept]
-        assert not missing or f"not shown, for want of width: {', '.join(missing)}" in " ".join(out.split())
+        assert not missing or f"not shown, the terminal is too narrow: {', '.join(missing)}" in " ".join(out.split())
 
 
 def test_columns_go_before_rows_and_the_last_ones_first() -> None:

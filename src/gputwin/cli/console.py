@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -41,6 +42,8 @@ __all__ = [
 SCREENS = 88
 """Lines of two screens; what is longer is shown by --full."""
 _LAST_LINES = 3
+_NUMBER = re.compile(r"[-–−+]?\.?\d[\d,.]*(?=[\s%]|$)|[-–]?$")
+"""A number, with or without a unit after a blank; 4b3f04b6 is none."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
@@ -116,7 +119,7 @@ def show(shown: Table) -> None:
 
 
 def _kind(cells: Sequence[str]) -> Kind:
-    is_number = bool(cells) and all(c[:1].isdigit() or c[:1] in "-–−+." for c in cells)
+    is_number = bool(cells) and all(_NUMBER.match(c) for c in cells)
     return Kind.NUMBER if is_number else Kind.TEXT
 
 

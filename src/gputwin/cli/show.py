@@ -149,6 +149,19 @@ def _figure(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def comparison_json(compared: Comparison) -> dict[str, Any]:
+    """Return scenarios side by side as plain data."""
+    from gputwin.studies.comparison.tenants import waits_by_tenant
+    from gputwin.studies.comparison.verdict import recommendation
+
+    return {
+        "verdict": recommendation(compared),
+        "scenarios": compared.means().to_dicts(),
+        "differences": compared.differences.to_dicts(),
+        "mean_wait_seconds_by_tenant": waits_by_tenant(compared).to_dicts(),
+    }
+
+
 def show_comparison(compared: Comparison) -> None:
     """Print which scenario to choose, scenarios side by side, and the differences to the first with their intervals."""
     from gputwin.report.sections.comparison import differences, side_by_side
@@ -158,3 +171,17 @@ def show_comparison(compared: Comparison) -> None:
     show(side_by_side(compared))
     if compared.differences.height:
         show(differences(compared))
+    show_tenants_compared(compared)
+
+
+def show_tenants_compared(compared: Comparison) -> None:
+    """Print each tenant's mean wait under each scenario, and who gains and who loses."""
+    from gputwin.core.table import Table
+    from gputwin.report.sections.tenants import compared_tenants
+    from gputwin.studies.comparison.tenants import tenant_changes
+
+    for sentence in tenant_changes(compared):
+        say(f"· {sentence}")
+    for part in compared_tenants(compared):
+        if isinstance(part, Table):
+            show(part)
