@@ -99,8 +99,7 @@ for verb in (
     demo,
     bench,
 ):
-    has_table = getattr(verb, "HAS_TABLE", False)
-    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run, has_table=has_table))
+    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run))
 for group in (traces.app, reproduce.app):
     for command in group.registered_commands:
         if command.callback is not None:

@@ -13,7 +13,6 @@ from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Polic
 EXIT_UNREACHABLE = 3
 _ROWS = 12
 
-HAS_TABLE = True
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,8 +8,6 @@ from gputwin.cli.console import Json, Quiet, emit, say, table
 from gputwin.cli.options import Policies
 from gputwin.cli.settings import settings
 
-HAS_TABLE = True
-
 if TYPE_CHECKING:
     import polars as pl
 

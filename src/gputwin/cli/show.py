@@ -164,24 +164,18 @@ def comparison_json(compared: Comparison) -> dict[str, Any]:
 
 def show_comparison(compared: Comparison) -> None:
     """Print which scenario to choose, scenarios side by side, and the differences to the first with their intervals."""
+    from gputwin.core.table import Table
     from gputwin.report.sections.comparison import differences, side_by_side
+    from gputwin.report.sections.tenants import compared_tenants
+    from gputwin.studies.comparison.tenants import tenant_changes
     from gputwin.studies.comparison.verdict import recommendation
 
     say(recommendation(compared))
+    for sentence in tenant_changes(compared):
+        say(f"· {sentence}")
     show(side_by_side(compared))
     if compared.differences.height:
         show(differences(compared))
-    show_tenants_compared(compared)
-
-
-def show_tenants_compared(compared: Comparison) -> None:
-    """Print each tenant's mean wait under each scenario, and who gains and who loses."""
-    from gputwin.core.table import Table
-    from gputwin.report.sections.tenants import compared_tenants
-    from gputwin.studies.comparison.tenants import tenant_changes
-
-    for sentence in tenant_changes(compared):
-        say(f"· {sentence}")
     for part in compared_tenants(compared):
         if isinstance(part, Table):
             show(part)

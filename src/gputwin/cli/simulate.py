@@ -21,8 +21,6 @@ from gputwin.cli.console import (
 )
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
 
-HAS_TABLE = True
-
 if TYPE_CHECKING:
     from gputwin.cli.progress import Step
     from gputwin.simulation.engine.world import World
