@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gputwin.cli.console import Json, Quiet, emit, table
+from gputwin.cli.console import Json, Quiet, emit, say, table
 from gputwin.cli.options import Policies
-
-HAS_TABLE = True
+from gputwin.cli.settings import settings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -48,6 +47,12 @@ def run(
     ]
 
     def render() -> None:
+        if not settings().full:
+            kinds = dict.fromkeys(str(e["kind"]) for e in entries)
+            names = [[kind, ", ".join(str(e["name"]) for e in entries if e["kind"] == kind)] for kind in kinds]
+            table("Policies", ["kind", "names"], names)
+            say("Rules, parameters with their defaults, and sources: --full, or docs/policies.md")
+            return
         rows = [
             [e["kind"], e["name"], e["rule"], ", ".join(f"{k}={v:g}" for k, v in e["parameters"].items()), e["source"]]
             for e in entries

@@ -88,10 +88,10 @@ MOST_BINS = 10_000_000
 
 @dataclass(frozen=True)
 class Scheduler:
-    """The rules of a run: names of registered policies and their parameters."""
+    """The rules of a run: names of registered policies and their parameters. Its defaults are everyone's defaults."""
 
     order: str = "fifo"
-    backfill: str = "strict"
+    backfill: str = "greedy"
     placement: str = "first-fit"
     order_parameters: Mapping[str, float] = field(default_factory=dict)
     placement_parameters: Mapping[str, float] = field(default_factory=dict)

@@ -26,6 +26,8 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FILE_ENDINGS = (".yaml", ".yml")
+RULES = ("order", "backfill", "placement")
+"""Fields that are always written."""
 
 
 class _Part(BaseModel):
@@ -187,9 +189,9 @@ class Scenario(_Part):
     """A name, a file, or the node groups themselves; the trace's own nodes where nothing is given."""
     policies: tuple[str, ...] = ()
     """Python files with policies of one's own."""
-    order: Policy = Choice(name="fifo")
-    backfill: str = "strict"
-    placement: Policy = Choice(name="first-fit")
+    order: Policy = Choice(name=Scheduler.order)
+    backfill: str = Scheduler.backfill
+    placement: Policy = Choice(name=Scheduler.placement)
     fairness: Annotated[FairnessSpec | None, BeforeValidator(_as_fairness)] = None
     planner: Annotated[PlannerSpec | None, BeforeValidator(_as_planner)] = None
     preemption: str = ""
@@ -249,11 +251,16 @@ class Scenario(_Part):
         return self
 
     def to_data(self) -> dict[str, Any]:
-        """Return the scenario as plain data; fields at their defaults are left out."""
-        return self.model_dump(mode="json", exclude_defaults=True)
+        """Return the scenario as plain data; fields at their defaults are left out, but not the rules of scheduling.
+
+        So a saved run keeps its meaning, and its reader sees the rules.
+        """
+        changed = self.model_dump(mode="json", exclude_defaults=True)
+        rules = self.model_dump(mode="json", include=set(RULES))
+        return {k: {**changed, **rules}[k] for k in type(self).model_fields if k in changed or k in rules}
 
     def to_yaml(self) -> str:
-        """Return the scenario as a YAML document; fields at their defaults are left out."""
+        """Return the scenario as a YAML document; see `to_data`."""
         return yaml.safe_dump(self.to_data(), sort_keys=False, allow_unicode=True)
 
 

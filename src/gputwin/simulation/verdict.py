@@ -58,7 +58,9 @@ def rules_words(result: SimulationResult) -> str:
     rules = result.manifest["scheduler"]
     if planner := (result.manifest.get("planner") or {}).get("planner"):
         return f"planner {planner}, placement {rules['placement']}"
-    return f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"
+    said = f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"
+    fairness = result.manifest.get("scenario", {}).get("fairness")
+    return f"{said}, fairness {fairness['policy']}" if fairness else said
 
 
 def idle_while_waiting(result: SimulationResult) -> str:
