@@ -5,9 +5,9 @@ squared error at s = Σde / Σd² (Bates and Granger 1969; the regression is the
 Newbold 1998). Of that share only the lower end of its confidence interval is used: thin evidence gives zero, which is
 the last value, and any share between 0 and twice the true one is better than the last value. A guard watches the
 forecasts so made and goes back to the last value as soon as they lose what it allows. Losses are counted in the least
-mean squared error that the last value had over any fifth of the bins so far: where errors have heavy tails, the mean of all is
-that of a few bursts, and beside it the daily cost of a stale forecast looks small. A step much larger than any whose
-outcome is known is cut, since nothing is known of such steps.
+mean squared error that the last value had over any fifth of the bins so far: where errors have heavy tails, the mean of
+all is that of a few bursts, and beside it the daily cost of a stale forecast looks small. A step much larger than any
+whose outcome is known is cut, since nothing is known of such steps.
 
 Everything used for a row comes from rows whose targets were known at its origin.
 """
