@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gputwin.cli.main import main
+from tests.forecasting.made import task, trace_of
 from tests.optimization.tuning.test_bandits import STUDY
 
 
@@ -25,6 +26,16 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert out == ""
     assert err.count("\n") == 1
     return err
+
+
+def trace_folder(tmp_path: Path, jobs: pl.DataFrame) -> str:
+    """Return a trace folder of whole-GPU tasks, one per row."""
+    tasks = [
+        task(r["job"], r["start"], r["end"], application=r["app"], gpu_count=r["gpus"], gpu_milli=1000, cpu_milli=0)
+        for r in jobs.to_dicts()
+    ]
+    trace_of(tasks).save(tmp_path / "trace")
+    return str(tmp_path / "trace")
 
 
 CLUSTER = """
@@ -62,6 +73,40 @@ def test_place_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.Cap
     short = call(capsys, "place", trace, "--cluster", "homogeneous:1x1", "--limited")
     assert short["objective"] is None
     assert "add" in " ".join(short["infeasible"])
+
+
+def test_place_the_most_demand_apart_and_over_racks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = pl.DataFrame(
+        {
+            "job": ["a1", "a2", "b1", "b2"],
+            "app": ["a", "a", "b", "b"],
+            "start": [0, 0, 0, 0],
+            "end": [7200, 7200, 7200, 7200],
+            "gpus": [4, 4, 4, 4],
+        }
+    )
+    trace = trace_folder(tmp_path, jobs)
+    racks = tmp_path / "racks.yaml"
+    racks.write_text("groups:\n" + "".join(f"  - {{name: r{k}, count: 1, gpus: 8, rack: rack{k}}}\n" for k in range(2)))
+    base = ("place", trace, "--at", "1h", "--cluster", str(racks), "--limited")
+    together = call(capsys, *base)
+    assert together["nodes"] == 2
+    spread = call(capsys, *base, "--rack-share", "0.5")
+    assert spread["is_optimal"]
+    assert "No placement" not in " ".join(spread["infeasible"])
+    apart = call(capsys, *base, "--apart", "a,b", "--rack-share", "0.5")
+    assert apart["objective"] is None
+    small = tmp_path / "small.yaml"
+    small.write_text("groups:\n  - {name: n, count: 1, gpus: 8}\n")
+    most = call(capsys, "place", trace, "--at", "1h", "--cluster", str(small), "--objective", "demand")
+    assert sum(most["missing"].values()) == 2
+    assert most["objective"] == 500_000
+    assert most["is_optimal"]
+    assert "write it like" in complaint(capsys, *base, "--apart", "a")
+    assert "no application 'c'" in complaint(capsys, *base, "--apart", "a,c")
+    assert "needs a rack" in complaint(
+        capsys, "place", trace, "--at", "1h", "--cluster", str(small), "--rack-share", "0.5"
+    )
 
 
 def test_fit_answers_now_and_after_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
