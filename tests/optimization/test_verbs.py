@@ -145,6 +145,28 @@ def test_mig_cuts_recuts_and_writes_a_file_it_can_read(tmp_path: Path, capsys: p
     assert "no one MIG GPU" in complaint(capsys, "mig", "--gpu", "TPU", "--demand", "1g.5gb=1")
 
 
+def test_mig_over_periods_pays_for_cutting_only_where_it_gains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = tmp_path / "day.yaml"
+    day.write_text("- {7g.40gb: 2}\n- {1g.5gb: 14}\n- {7g.40gb: 2}\n")
+    ask = ("mig", "--gpu", "A100-40GB", "--gpus", "2", "--periods", str(day))
+    free, dear = call(capsys, *ask, "--change-cost", "0"), call(capsys, *ask, "--change-cost", "100")
+    assert [p["served"] for p in free["periods"]] == [
+        {"1g.5gb": 0, "7g.40gb": 2},
+        {"1g.5gb": 14, "7g.40gb": 0},
+        {"1g.5gb": 0, "7g.40gb": 2},
+    ]
+    assert free["objective"] == 3 * 14
+    assert [p["changes"] for p in dear["periods"]] == [0, 0, 0]
+    assert dear["objective"] == dear["bound"] == 2 * 14
+    assert main([*ask]) == 0
+    assert "Layouts over time" in capsys.readouterr().out
+    day.write_text("- {7g.40gb: two}\n")
+    assert "period 1" in complaint(capsys, *ask)
+    assert "either --demand" in complaint(capsys, "mig", "--gpus", "2")
+
+
 def test_tune_reports_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study = tmp_path / "study.yaml"
     study.write_text(STUDY)
