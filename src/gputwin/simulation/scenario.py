@@ -328,17 +328,17 @@ def fields_apart(scenarios: Sequence[Scenario], leave_out: Sequence[str] = ()) -
 
     A value that is not given is "none". Fields in `leave_out` do not count.
     """
-    found = [_leaves(s.model_dump(mode="json", exclude=set(leave_out))) for s in scenarios]
+    found = [leaves(s.model_dump(mode="json", exclude=set(leave_out))) for s in scenarios]
     paths = dict.fromkeys(path for leaves in found for path in leaves)
     differing = [path for path in paths if len({leaves.get(path, "none") for leaves in found}) > 1]
     return [{path: leaves.get(path, "none") for path in differing} for leaves in found]
 
 
-def _leaves(value: Any, path: str = "") -> dict[str, str]:
+def leaves(value: Any, path: str = "") -> dict[str, str]:
     """Return the plain values in nested data by their dotted path; what is None or empty is not there."""
     if isinstance(value, Mapping | list | tuple):
         pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
-        return {k: v for key, part in pairs for k, v in _leaves(part, f"{path}.{key}" if path else str(key)).items()}
+        return {k: v for key, part in pairs for k, v in leaves(part, f"{path}.{key}" if path else str(key)).items()}
     if value is None or value == "":
         return {}
     return {path: _exact(value) if isinstance(value, float) else str(value)}

@@ -117,7 +117,7 @@ def compare(runs: Sequence[ScenarioRun], *, seed: int = 0) -> Comparison:
         what = f"{missing[0]} is missing" if missing else "a scenario was run twice on the same jobs"
         raise UserError(f"cannot compare the runs pairwise: {what}; give each scenario once per replicate")
     figures = pl.DataFrame(
-        [{"scenario": r.label, "replicate": r.replicate, **_figures(r.result)} for r in runs],
+        [{"scenario": r.label, "replicate": r.replicate, **figures_of(r.result.summary)} for r in runs],
         schema={"scenario": pl.String, "replicate": pl.String} | dict.fromkeys(METRICS, pl.Float64),
     )
     differences = pl.concat(
@@ -166,13 +166,14 @@ _CONTENTS: dict[str, Callable[[SimulationResult], str]] = {
 }
 
 
-def _figures(result: SimulationResult) -> dict[str, float | None]:
-    return {name: _dig(result.summary, path) for name, path in METRICS.items()}
+def figures_of(summary: Mapping[str, object]) -> dict[str, float | None]:
+    """Return the headline figures of a run's summary; None where one is not known."""
+    return {name: _dig(summary, path) for name, path in METRICS.items()}
 
 
 def _dig(summary: object, path: tuple[str, ...]) -> float | None:
     for key in path:
-        summary = summary.get(key) if isinstance(summary, dict) else None
+        summary = summary.get(key) if isinstance(summary, Mapping) else None
     return None if summary is None else float(summary)  # type: ignore[arg-type]
 
 
@@ -187,7 +188,7 @@ def _differences(
     rows = []
     pairs = [(cells[baseline, k].result, cells[label, k].result) for k in replicates]
     for metric in METRICS:
-        values = [(_figures(a)[metric], _figures(b)[metric]) for a, b in pairs]
+        values = [(figures_of(a.summary)[metric], figures_of(b.summary)[metric]) for a, b in pairs]
         known = np.array([v for v in values if None not in v], float).reshape(-1, 2)
         if not len(known):
             continue
