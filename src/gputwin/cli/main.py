@@ -32,6 +32,7 @@ from gputwin.cli import (
     report,
     reproduce,
     reproduce_schedulers,
+    serve,
     simulate,
     slice,
     split,
@@ -96,6 +97,7 @@ for verb in (
     mig,
     tune,
     report,
+    serve,
     demo,
     bench,
 ):

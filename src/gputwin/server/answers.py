@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query, Request
@@ -77,17 +78,23 @@ def record(task: Task) -> TaskRecord:
     return TaskRecord(**task.to_json())
 
 
-async def settled(found: Task | dict[str, Any], seconds: float = 0.0) -> Task | dict[str, Any]:
-    """Return what a task made, waiting at most so long for it; the task where it is not done."""
-    if isinstance(found, dict):
-        return found
+Found = Task | dict[str, Any]
+
+
+async def settled(make: Callable[[], Found], seconds: float = 0.0) -> Found:
+    """Return the document that `make` gives, waiting at most so long for the task that makes it; else the task."""
+    found = make()
     until = time.monotonic() + seconds
-    while found.state in (State.WAITING, State.RUNNING) and time.monotonic() < until:
+    while isinstance(found, Task):
+        if found.state == State.DONE:
+            return make()
+        if found.state not in (State.WAITING, State.RUNNING) or time.monotonic() > until:
+            return found
         await asyncio.sleep(_TICK)
     return found
 
 
-def told(found: Task | dict[str, Any]) -> Any:
+def told(found: Found) -> Any:
     """Return a document as it is, a task under way as 202, a failed one as a mistake."""
     if isinstance(found, dict):
         return Json(found)

@@ -23,7 +23,7 @@ from gputwin.server.requests import (
 )
 from gputwin.server.settings import Settings
 from gputwin.server.tasks import Task, Tasks, Work
-from gputwin.server.workspace import Workspace, document_key, run_key
+from gputwin.server.workspace import Workspace, document_key
 from gputwin.simulation.scenario import Scenario
 
 ENDINGS = (".csv", ".tsv", ".txt", ".log", ".json", ".jsonl", ".ndjson", ".yaml", ".yml", ".swf", ".parquet")
@@ -84,12 +84,11 @@ class Service:
 
     def simulate(self, request: RunRequest) -> tuple[str, Task | None]:
         """Return the id of the run, and the task that makes it; None where the same run is there already."""
-        data = self.scenario(request).to_data()
-        id_ = run_key(data)
-        path = self.workspace.root / "runs" / id_
-        if (path / "run.json").is_file():
+        scenario = self.scenario(request)
+        id_ = self.workspace.store.key(scenario, self.workspace.trace(request.trace))
+        if self.workspace.store.get(id_) is not None:
             return id_, None
-        settings = {"scenario": data, "path": str(path)}
+        settings = {"scenario": scenario.to_data(), "key": id_, "store": str(self.workspace.root)}
         title = f"Simulating {request.trace}"
         return id_, self._start(f"run-{id_}", "run", title, work.simulate_run, settings, "/runs/{id}")
 

@@ -15,7 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from multiprocessing.connection import Connection
 from typing import Any
@@ -26,6 +26,7 @@ from gputwin.server.settings import Limits
 _KEPT = 500
 _TICK = 0.1
 _GRACE = 2.0
+_REMEMBERED = 30.0
 Told = Callable[[str, float | None], None]
 
 
@@ -130,11 +131,16 @@ class Tasks:
         return self._tasks.get(id_)
 
     def failed(self, key: str) -> Task | None:
-        """Return the last task with this key where it failed."""
+        """Return the last task with this key where it failed a moment ago; later it may be tried again."""
         for task in reversed(list(self._tasks.values())):
             if task.key == key:
-                return task if task.state == State.FAILED else None
+                is_fresh = time.time() - (task.ended or 0.0) < _REMEMBERED
+                return task if task.state == State.FAILED and is_fresh else None
         return None
+
+    def under_way(self, key: str) -> Task | None:
+        """Return the last task with this key, whatever became of it."""
+        return next((task for task in self.all() if task.key == key), None)
 
     def all(self) -> list[Task]:
         """Return all tasks that are remembered, the latest first."""
@@ -166,6 +172,9 @@ class Tasks:
                 self._run(task)
             finally:
                 self._slots.release()
+        except Exception as error:
+            self._end(task, State.FAILED, f"internal error: {type(error).__name__}")
+            raise
         finally:
             if task.work.cleanup is not None:
                 task.work.cleanup()
@@ -176,7 +185,7 @@ class Tasks:
             return
         task.state, task.step = State.RUNNING, "starting"
         ours, theirs = self._context.Pipe(duplex=False)
-        process = self._context.Process(target=run_work, args=(task.work, theirs))
+        process = self._context.Process(target=run_work, args=(replace(task.work, cleanup=None), theirs))
         process.start()
         theirs.close()
         until = time.monotonic() + task.work.seconds

@@ -27,6 +27,7 @@ from gputwin.simulation.scenario import scenario_of
 from gputwin.simulation.simulate import simulate_scenario
 from gputwin.simulation.use import use_of
 from gputwin.simulation.waits_by_tenant import by_tenant
+from gputwin.studies.store import RunStore
 from gputwin.traces.dataset import Trace
 from gputwin.traces.ingest import Options, ingest
 from gputwin.traces.readers.mapped import parse_map
@@ -62,18 +63,15 @@ def _keep(trace: Trace, traces: Path, name: str) -> dict[str, Any]:
     return {"id": id_}
 
 
-def simulate_run(*, step: Step, scenario: dict[str, Any], path: str) -> dict[str, Any]:
-    """Save the run of a scenario in the folder `path` and return its id."""
-    step("opening the trace")
+def simulate_run(*, step: Step, scenario: dict[str, Any], key: str, store: str) -> dict[str, Any]:
+    """Keep the run of a scenario in the store and return its id."""
 
     def told(world: World) -> None:
         step("simulating", min(int(world.loop[ARRIVAL]) / max(world.queue.jobs.size, 1), 1.0))
 
     step("preparing the simulator; the first run ever takes about a minute")
-    result = simulate_scenario(scenario_of(scenario), told=told)
-    step("saving the run")
-    result.save(Path(path))
-    return {"id": Path(path).name}
+    RunStore(Path(store)).run(key, lambda: simulate_scenario(scenario_of(scenario), told=told))
+    return {"id": key}
 
 
 def write_document(*, step: Step, kind: str, path: str, **settings: Any) -> dict[str, Any]:

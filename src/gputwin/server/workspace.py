@@ -8,19 +8,20 @@ import re
 import shutil
 import tempfile
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import UserError, shorten
 from gputwin.simulation.result import RUN_FILE, SimulationResult
-from gputwin.simulation.verdict import rules_words, run_verdict
+from gputwin.studies.store import RunStore, StoredRun
 from gputwin.traces.dataset import META_FILE, Trace
 
 ID_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
 _ID = re.compile(ID_PATTERN)
 _OPEN_RUNS = 4
+_RULES = {"order": "fifo", "backfill": "strict", "placement": "first-fit", "preemption": ""}
 
 
 class Missing(UserError):
@@ -83,9 +84,14 @@ class Workspace:
 
     # Runs
 
-    def run_ids(self) -> list[str]:
-        """Return the ids of all runs, the latest first."""
-        return _latest(self.root / "runs", RUN_FILE)
+    @cached_property
+    def store(self) -> RunStore:
+        """Return the runs; a study that wrote into this folder has put its own there."""
+        return RunStore(self.root)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Return what a list shows of each run, the latest first."""
+        return [_run_record(run) for run in self.store.list()]
 
     def run_path(self, id_: str) -> Path:
         """Return the folder of a run."""
@@ -101,13 +107,21 @@ class Workspace:
 
     def run_record(self, id_: str) -> dict[str, Any]:
         """Return what a list shows of a run."""
-        path = self.run_path(id_)
-        return _run_record(path, (path / RUN_FILE).stat().st_mtime_ns)
+        found = self.store.get(check_id(id_, "run"))
+        if found is None:
+            raise Missing(f"no run '{id_}'")
+        return _run_record(found)
+
+    def remove_run(self, id_: str) -> None:
+        """Remove a run."""
+        self.run_path(id_)
+        if not self.store.prune(keys=[id_]):
+            raise UserError(f"the run '{id_}' is in use; try again")
 
     def trace_of_run(self, id_: str) -> str | None:
         """Return the id of the trace a run was made from, where it is still there."""
         trace = str(self.run_record(id_)["trace"])
-        return trace if trace and (self.root / "traces" / trace / META_FILE).is_file() else None
+        return trace if (self.root / "traces" / trace / META_FILE).is_file() else None
 
     # Documents
 
@@ -128,12 +142,6 @@ def document_key(kind: str, **settings: Any) -> str:
     """Return the name under which a document of this kind and these settings is kept."""
     text = json.dumps([kind, settings], sort_keys=True, default=str)
     return f"{kind}-{hashlib.sha256(text.encode()).hexdigest()[:24]}"
-
-
-def run_key(scenario: dict[str, Any]) -> str:
-    """Return the id of the run of a scenario: the same scenario has the same id."""
-    text = json.dumps(scenario, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def write_json(path: Path, data: Any) -> None:
@@ -170,27 +178,22 @@ def _trace_record(path: Path, changed: int) -> dict[str, Any]:
     }
 
 
-@lru_cache(maxsize=2048)
-def _run_record(path: Path, changed: int) -> dict[str, Any]:
-    result = SimulationResult.open(path)
-    summary, manifest = result.summary, result.manifest
-    found = run_verdict(result)
-    wait = summary["wait_seconds"] or {}
-    trace = manifest.get("scenario", {}).get("trace", "")
+def _run_record(run: StoredRun) -> dict[str, Any]:
+    scenario = run.scenario_data
+    rules = {key: scenario.get(key, default) for key, default in _RULES.items()}
     return {
-        "id": path.name,
-        "trace": Path(trace).name if isinstance(trace, str) else "",
-        "rules": rules_words(result),
-        "cluster": manifest["cluster"],
-        "nodes": manifest["nodes"],
-        "gpus": manifest["gpus"],
-        "jobs": summary["jobs"],
-        "verdict": found.text,
-        "is_good": found.is_good,
-        "mean_wait_seconds": wait.get("mean"),
-        "p95_wait_seconds": wait.get("p95"),
-        "gpu_allocation": summary["allocation"].get("gpu"),
-        "made": changed / 1e9,
+        "id": run.key,
+        "trace": Path(run.trace).name,
+        "rules": ", ".join(f"{key} {value}" for key, value in rules.items() if value),
+        "cluster": shorten(run.cluster, 80),
+        "nodes": run.nodes,
+        "gpus": run.gpus,
+        "jobs": run.jobs,
+        "mean_wait_seconds": run.metrics.get("mean wait"),
+        "p95_wait_seconds": run.metrics.get("p95 wait"),
+        "gpu_allocation": run.metrics.get("GPU allocation"),
+        "made": run.created.timestamp(),
+        "studies": list(run.studies),
     }
 
 

@@ -59,7 +59,7 @@ def span_of(result: SimulationResult) -> tuple[float, float]:
 
 def cluster_at(result: SimulationResult, time: float) -> Moment:
     """Return the cluster of a run at `time`, s of the trace's clock."""
-    held = _held(result, pl.lit(time))
+    held = held_at(result, pl.lit(time))
     jobs = result.jobs
     owners = jobs.with_row_index("job").select("job", pl.col("tenant").fill_null("unknown"))
     devices = (
@@ -88,7 +88,7 @@ def cluster_at(result: SimulationResult, time: float) -> Moment:
     return Moment(time, devices, nodes, max(begun.height - running - done - never, 0), running)
 
 
-def _held(result: SimulationResult, time: pl.Expr) -> pl.DataFrame:
+def held_at(result: SimulationResult, time: pl.Expr) -> pl.DataFrame:
     """Return the placements that hold something at `time`."""
     segments = result.segments.with_row_index("segment")
     alive = segments.filter((pl.col("start_time") <= time) & (pl.col("end_time").fill_null(np.inf) > time))

@@ -55,7 +55,7 @@ def policies_router(service: Service) -> APIRouter:
     def health() -> Health:
         space = service.workspace
         running = sum(task.state == "running" for task in service.tasks.all())
-        return Health(version=VERSION, traces=len(space.trace_ids()), runs=len(space.run_ids()), running_tasks=running)
+        return Health(version=VERSION, traces=len(space.trace_ids()), runs=len(space.runs()), running_tasks=running)
 
     @router.get("/policies", tags=["scenarios"], summary="Every policy, its rule and parameters")
     def list_policies() -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
 from typing import Annotated, Any, Literal
 
 import polars as pl
@@ -43,8 +42,7 @@ def runs_router(service: Service) -> APIRouter:
 
     @router.get("/runs", summary="All runs, the latest first")
     def list_runs(trace: Annotated[str | None, Query(max_length=64)] = None) -> Any:
-        found = [space.run_record(id_) for id_ in space.run_ids()]
-        return Json([r for r in found if trace is None or r["trace"] == trace])
+        return Json([r for r in space.runs() if trace is None or r["trace"] == trace])
 
     @router.post("/runs", status_code=202, summary="Start a run; the same scenario never runs twice")
     def start_run(request: RunRequest) -> Started:
@@ -58,11 +56,11 @@ def runs_router(service: Service) -> APIRouter:
 
     @router.delete("/runs/{run}", status_code=204, summary="Remove a run")
     def delete_run(run: RunId) -> None:
-        shutil.rmtree(space.run_path(run))
+        space.remove_run(run)
 
     @router.get("/runs/{run}/document", responses=UNDER_WAY, summary="A run in sentences, tables and figures")
     async def document(run: RunId, wait: Wait = 0.0) -> Any:
-        return told(await settled(service.run_document(run), wait))
+        return told(await settled(lambda: service.run_document(run), wait))
 
     @router.get("/runs/{run}/jobs", summary="Jobs of a run, filtered and sorted, a page at a time")
     def list_jobs(
@@ -85,7 +83,7 @@ def runs_router(service: Service) -> APIRouter:
     async def explain(
         run: RunId, job: Annotated[str, Query(min_length=1, max_length=500)], wait: Wait = _DEFAULT_WAIT
     ) -> Any:
-        return told(await settled(service.explain_document(run, job), wait))
+        return told(await settled(lambda: service.explain_document(run, job), wait))
 
     @router.get("/runs/{run}/series", summary="The cluster over time: queue, allocation, fragmentation")
     def series(run: RunId) -> Any:
@@ -127,7 +125,8 @@ def runs_router(service: Service) -> APIRouter:
 
     @router.get("/compare", responses=UNDER_WAY, summary="Runs of the same jobs side by side; the first is the baseline")
     async def compare(runs: Annotated[str, Query(max_length=600, description="Ids, with commas")], wait: Wait = 0.0) -> Any:
-        return told(await settled(service.compare_document([r for r in runs.split(",") if r]), wait))
+        ids = [r for r in runs.split(",") if r]
+        return told(await settled(lambda: service.compare_document(ids), wait))
 
     return router
 

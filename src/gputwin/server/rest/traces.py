@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,7 +12,7 @@ from fastapi import Path as InPath
 
 from gputwin.api.reading import describe
 from gputwin.core.errors import UserError
-from gputwin.server.answers import PROBLEMS, UNDER_WAY, Json, TaskRecord, Wait, record, settled, told
+from gputwin.server.answers import PROBLEMS, UNDER_WAY, Found, Json, TaskRecord, Wait, record, settled, told
 from gputwin.server.downloads import Zip, zipped
 from gputwin.server.requests import ForecastRequest, Generated, PlanRequest
 from gputwin.server.service import Service, file_name
@@ -116,8 +117,8 @@ def traces_router(service: Service) -> APIRouter:
     return router
 
 
-async def _document(make: Any, wait: float) -> Any:
-    return told(await settled(make(), wait))
+async def _document(make: Callable[[], Found], wait: float) -> Any:
+    return told(await settled(make, wait))
 
 
 async def _store(file: UploadFile, path: Path, most: int) -> None:
