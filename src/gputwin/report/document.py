@@ -31,7 +31,7 @@ def document_of(title: str, sections: Sequence[Section]) -> dict[str, Any]:
 
 def themes() -> dict[str, Any]:
     """Return the Plotly templates, light and dark, by name."""
-    return {theme.name: json.loads(template(theme).to_json()) for theme in THEMES}
+    return {theme.name: template(theme).to_plotly_json() for theme in THEMES}
 
 
 def section_data(section: Section) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import sys
 import time
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
@@ -12,7 +13,7 @@ from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from gputwin.core.errors import GputwinError, UserError
+from gputwin.core.errors import GputwinError, UserError, shorten
 from gputwin.server.tasks import Busy, State, Task
 from gputwin.server.workspace import Missing
 
@@ -110,7 +111,10 @@ def answer_errors(app: FastAPI) -> None:
         status = 404 if isinstance(error, Missing) else 503 if isinstance(error, Busy) else 400
         return Json({"detail": str(error)}, status_code=status)
 
-    async def fault(_: Request, error: Exception) -> JSONResponse:
+    async def fault(request: Request, error: Exception) -> JSONResponse:
+        # The path alone: a query may carry what is nobody's business.
+        line = shorten(f"{type(error).__name__}: {error}", 300)
+        sys.stderr.write(f"gputwin: internal error at {request.method} {shorten(request.url.path, 200)}: {line}\n")
         return Json({"detail": f"internal error: {type(error).__name__}"}, status_code=500)
 
     app.add_exception_handler(GputwinError, tell)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import socket
 from collections.abc import Callable
 
@@ -34,7 +35,7 @@ def serve(settings: Settings, listening: Callable[[], None]) -> None:
     logging.getLogger("nicegui").setLevel(logging.ERROR)
     config = uvicorn.Config(
         guarded(settings),
-        log_level="warning",
+        log_level="info" if os.environ.get("GPUTWIN_DEBUG") else "critical",
         access_log=False,
         server_header=False,
         date_header=True,

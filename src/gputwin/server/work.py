@@ -103,7 +103,7 @@ def run_document(step: Step, run: str, trace: str | None) -> dict[str, Any]:
     own = run_section(result, timeline_of(result, opened))
     # A page has buttons for what the report tells to type.
     first = Section(own.id, own.title, own.parts, own.notes, own.question)
-    return document_of("Run", [first, tenants_section(result, view), *([stops] if stops else [])])
+    return opened_first(document_of("Run", [first, tenants_section(result, view), *([stops] if stops else [])]))
 
 
 def explain_document(step: Step, run: str, trace: str | None, job: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def explain_document(step: Step, run: str, trace: str | None, job: str) -> dict[
     found = explain(result, job)
     timeline = timeline_of(result, Trace.open(Path(trace)) if trace else None)
     document = document_of(f"Job {job}", [explanation_section(result, found, timeline)])
-    return {**document, "explanation": found.to_json()}
+    return {**opened_first(document), "explanation": found.to_json()}
 
 
 def compare_document(step: Step, runs: list[str], trace: str | None) -> dict[str, Any]:
@@ -187,6 +187,12 @@ def autoscale_document(step: Step, trace: str, load: float) -> dict[str, Any]:
     opened = Trace.open(Path(trace))
     result = compare_rules(service_of(opened, load_factor=load), ScalingOptions(), step)
     return document_of("Scaling rules", [autoscale(result)])
+
+
+def opened_first(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with its first section open."""
+    first, *others = document["sections"]
+    return {**document, "sections": [{**first, "open": True}, *others]}
 
 
 DOCUMENTS: dict[str, Callable[..., dict[str, Any]]] = {

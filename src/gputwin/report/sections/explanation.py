@@ -27,7 +27,7 @@ def explanation_section(result: SimulationResult, found: Explanation, timeline: 
     parts += _others("Jobs that held what it needed", found.holders, "gpu_hours", "GPU-hours during the wait")
     parts += _others("Jobs that came later and started before it", found.overtakers, None, "")
     parts += _places(result, found, timeline)
-    return Section("job", f"Job {found.job_id}", tuple(parts), (), "Why did this job wait?")
+    return Section("job", "Who held what it needed, and where it ran", tuple(parts), (), "Why did this job wait?")
 
 
 def _cards(found: Explanation, timeline: Timeline) -> Cards:
@@ -37,7 +37,7 @@ def _cards(found: Explanation, timeline: Timeline) -> Cards:
         (
             Card("Wait", wait, found.outcome.replace("_", " ")),
             Card("GPUs", f"{found.gpus:g}", size),
-            Card("Submitted", timeline.words(found.submit_time), f"by {found.tenant}"),
+            Card("Submitted", timeline.words(found.submit_time).rstrip(","), f"by {found.tenant}"),
             Card("Started before it", f"{found.overtaken_by:,}", "jobs that came later"),
         )
     )
@@ -45,11 +45,11 @@ def _cards(found: Explanation, timeline: Timeline) -> Cards:
 
 def _causes(found: Explanation) -> FigurePart | None:
     waited = {k: v for k, v in sorted(found.causes_seconds.items(), key=lambda kv: -kv[1]) if v > 0}
-    if not waited:
+    if len(waited) < 2:
         return None
     total = sum(waited.values())
     frame = pl.DataFrame(
-        {"cause": [CAUSE_WORDS.get(k, k).capitalize() for k in waited], "minutes": [v / 60 for v in waited.values()]}
+        {"cause": [CAUSE_WORDS.get(k, k.replace("_", " ")) for k in waited], "minutes": [v / 60 for v in waited.values()]}
     )
     figure = charts.bars(frame, "cause", {"minutes": "waited"}, "minutes waited")
     figure.update_layout(height=300)
@@ -104,7 +104,7 @@ def _places(result: SimulationResult, found: Explanation, timeline: Timeline) ->
         (
             r["node_id"],
             f"{r['gpus']:g}",
-            timeline.words(r["start_time"]),
+            timeline.words(r["start_time"]).rstrip(","),
             format_duration(max(r["end_time"] - r["start_time"], 0.0)),
             str(r["why"]).replace("_", " "),
         )

@@ -28,7 +28,8 @@ def _page(service: Service, id_: str, view: str, title: str) -> b.Page:
         page.crumbs.append(b.link(record["trace"], f"/traces/{record['trace']}"))
     tabs = [("", "Summary"), ("cluster", "Cluster"), ("jobs", "Jobs")]
     page.tabs = [b.link(text, f"{base}/{name}" if name else base) for name, text in tabs]
-    page.lead = f"{record['jobs']:,} jobs on {record['cluster']} ({record['nodes']:,} nodes, {record['gpus']:,} GPUs): {record['rules']}."
+    page.lead = f"{record['jobs']:,} jobs on {record['cluster']} ({record['nodes']:,} nodes, {record['gpus']:,} GPUs)"
+    page.lead += f": {record['rules']}." if view else "."
     return page
 
 
@@ -41,7 +42,7 @@ async def run(service: Service, id_: str) -> b.Page:
         if under_way.state in (State.FAILED, State.CANCELLED):
             page.blocks.append(b.links(b.link("New run", "/new", primary=True)))
         return page
-    page = _page(service, id_, "", "Run")
+    page = _page(service, id_, "", f"Run: {service.workspace.run_record(id_)['rules']}")
     record = service.workspace.run_record(id_)
     others = [r for r in service.workspace.runs() if r["trace"] == record["trace"] and r["id"] != id_]
     page.blocks.append(b.shown(await settled(lambda: service.run_document(id_), _SOON)))

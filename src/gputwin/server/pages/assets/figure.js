@@ -23,7 +23,7 @@ export default {
   template: `
     <figure>
       <h3>{{ part.title }}</h3>
-      <div ref="plot" class="plot" role="img" :aria-label="part.title" :style="{ height: part.height + 'px' }"></div>
+      <div ref="plot" class="plot" role="group" :aria-label="part.title" :style="{ height: part.height + 'px' }"></div>
       <figcaption>{{ part.caption }}
         <button type="button" class="small" @click="save" :aria-label="'Data of ' + part.title + ' as CSV'">Data (CSV)</button>
       </figcaption>

@@ -90,7 +90,7 @@ export default {
       <h2 v-if="form.title">{{ form.title }}</h2>
       <p v-if="form.text">{{ form.text }}</p>
       <template v-for="(group, g) in form.groups">
-        <details v-if="group.closed" class="panel"><summary><h3>{{ group.title }}</h3><span v-if="group.text" class="gist">{{ group.text }}</span></summary><div class="parts"><div class="fields">
+        <details v-if="group.closed" class="panel"><summary><h2>{{ group.title }}</h2><span v-if="group.text" class="gist">{{ group.text }}</span></summary><div class="parts"><div class="fields">
           <Field v-for="f in group.fields" :field="f" :prefix="form.id" :value="values[f.name]" @change="values[f.name] = $event" />
         </div><br></div></details>
         <fieldset v-else-if="group.title"><legend>{{ group.title }}</legend><div class="fields">

@@ -75,7 +75,7 @@ const runs = (parts) => {
 export const Document = {
   components: { Cards, Figure, Findings, Part, Words },
   props: { document: Object },
-  data() { return { open: {} }; },
+  data() { return { open: Object.fromEntries(this.document.sections.filter((s) => s.open).map((s) => [s.id, true])) }; },
   methods: {
     runs,
     toggled(id, event) { if (event.target.open) this.open = { ...this.open, [id]: true }; },
@@ -89,7 +89,7 @@ export const Document = {
       <Findings v-if="document.answer.findings" :part="document.answer.findings" />
       <template v-if="document.answer.next_steps.length"><h3>What to do next</h3><ul><li v-for="step in document.answer.next_steps"><Words :text="step" /></li></ul></template>
     </section>
-    <details v-for="s in document.sections" class="section" :id="s.id" @toggle="toggled(s.id, $event)">
+    <details v-for="s in document.sections" class="section" :id="s.id" :open="s.open || null" @toggle="toggled(s.id, $event)">
       <summary><h2>{{ s.title }}</h2><span v-if="s.gist" class="gist">{{ s.gist }}</span></summary>
       <div v-if="open[s.id]" class="parts">
         <template v-for="run in runs(s.parts)"><div v-if="run.half" class="halves"><Part v-for="p in run.parts" :part="p" /></div><Part v-else v-for="p in run.parts" :part="p" /></template>

@@ -127,7 +127,7 @@ export default {
     <dl class="cards"><div v-for="c in cards"><dt>{{ c[0] }}</dt><dd>{{ c[1] }}</dd></div></dl>
     <div class="panel racks">
       <ul class="legend" aria-label="Legend"><li v-for="l in legend"><span class="swatch" :style="{ background: l[1] }"></span>{{ l[0] }}</li></ul>
-      <div v-for="r in racks" class="rack"><h3>{{ r.name }}: {{ r.nodes.length }} nodes, {{ round(r.held) }} of {{ r.gpus }} GPUs held</h3>
+      <div v-for="r in racks" class="rack"><h2>{{ r.name }}: {{ r.nodes.length }} nodes, {{ round(r.held) }} of {{ r.gpus }} GPUs held</h2>
         <div class="nodes"><a v-for="n in r.nodes" class="tile" :href="'/runs/' + run + '/nodes/' + n.node" :style="fill(n)" :title="label(n)" :aria-label="label(n)"></a></div></div>
       <p v-if="now.nodes.length > 4000" class="note">The first 4,000 of {{ now.nodes.length }} nodes are shown.</p>
     </div>

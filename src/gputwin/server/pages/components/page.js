@@ -53,7 +53,7 @@ export default {
           <div v-else-if="block.kind === 'two'" class="two"><template v-for="inner in block.blocks"><Form v-if="inner.kind === 'form'" :form="inner" /><Table v-else :part="inner" /></template></div>
           <h2 v-else-if="block.kind === 'heading'">{{ block.text }}</h2>
           <div v-else-if="block.kind === 'pager'" class="pager"><a v-if="block.before" :href="block.before">← Previous</a><span>{{ block.text }}</span><a v-if="block.after" :href="block.after">Next →</a></div>
-          <div v-else-if="block.kind === 'links'" class="links block"><template v-for="l in block.links">
+          <div v-else-if="block.kind === 'links'" class="links apart"><template v-for="l in block.links">
             <button v-if="l.action" type="button" class="danger" @click="remove(l)">{{ l.text }}</button>
             <a v-else class="button" :class="{ primary: l.primary }" :href="l.href" :download="l.download ? '' : null">{{ l.text }}</a></template></div>
         </template>
