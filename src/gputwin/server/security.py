@@ -13,6 +13,7 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from hashlib import sha256
 from http.cookies import CookieError, SimpleCookie
 from typing import Any
@@ -94,9 +95,13 @@ class Guard:
             await _refuse(scope, send, 413, f"the request is longer than {most:,} bytes")
             return
         begun = False
+        read = 0
 
         async def sent(message: Message) -> None:
             nonlocal begun
+            if read > most and not begun:
+                # Whatever the application makes of a body that was cut off, the client is told why.
+                return
             if message["type"] == "http.response.start":
                 begun = True
                 own = [(n.encode(), v.encode()) for n, v in HEADERS]
@@ -107,8 +112,6 @@ class Guard:
                 message = {**message, "headers": [*kept, *own]}
             await send(message)
 
-        read = 0
-
         async def counted() -> Message:
             nonlocal read
             message = await receive()
@@ -117,11 +120,10 @@ class Guard:
                 raise TooLong
             return message
 
-        try:
+        with suppress(TooLong):
             await self.app(scope, counted, sent)
-        except TooLong:
-            if not begun:
-                await _refuse(scope, send, 413, f"the request is longer than {most:,} bytes")
+        if read > most and not begun:
+            await _refuse(scope, send, 413, f"the request is longer than {most:,} bytes")
 
     def _most_bytes(self, scope: Scope) -> int:
         limits = self.settings.limits

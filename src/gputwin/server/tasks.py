@@ -18,7 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, NamedTuple
 
 from gputwin.core.errors import GputwinError, shorten
 from gputwin.server.settings import Limits
@@ -76,6 +76,13 @@ class Task:
     ended: float | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
 
+    def end(self, ended: Ended) -> None:
+        """Take in how it ended; the state last, since others look at it first."""
+        self.ended, self.error, self.result = time.time(), ended.error, ended.result
+        self.done = 1.0 if ended.state == State.DONE else self.done
+        self.step = ended.state.value
+        self.state = ended.state
+
     def to_json(self) -> dict[str, Any]:
         """Return the task as plain data."""
         page = ""
@@ -92,6 +99,14 @@ class Task:
             "seconds": round((self.ended or time.time()) - self.begun, 1),
             "page": page,
         }
+
+
+class Ended(NamedTuple):
+    """How a task ended: its state, and its result or what went wrong."""
+
+    state: State
+    error: str | None = None
+    result: dict[str, Any] | None = None
 
 
 class Tasks:
@@ -163,74 +178,63 @@ class Tasks:
             time.sleep(_TICK / 2)
 
     def _watch(self, task: Task) -> None:
+        ended = Ended(State.CANCELLED)
         try:
-            while not self._slots.acquire(timeout=_TICK):
-                if task.cancelled.is_set():
-                    self._end(task, State.CANCELLED)
-                    return
-            try:
-                self._run(task)
-            finally:
-                self._slots.release()
+            if self._has_turn(task):
+                try:
+                    ended = self._run(task)
+                finally:
+                    self._slots.release()
         except Exception as error:
-            self._end(task, State.FAILED, f"internal error: {type(error).__name__}")
+            ended = Ended(State.FAILED, f"internal error: {type(error).__name__}")
             raise
         finally:
             if task.work.cleanup is not None:
                 task.work.cleanup()
+            task.end(ended)
 
-    def _run(self, task: Task) -> None:
-        if task.cancelled.is_set():
-            self._end(task, State.CANCELLED)
-            return
+    def _has_turn(self, task: Task) -> bool:
+        """Wait for the task's turn; False where it was cancelled before."""
+        while not task.cancelled.is_set():
+            if self._slots.acquire(timeout=_TICK):
+                return True
+        return False
+
+    def _run(self, task: Task) -> Ended:
+        """Return how the work ended, when its process is gone."""
         task.state, task.step = State.RUNNING, "starting"
         ours, theirs = self._context.Pipe(duplex=False)
         process = self._context.Process(target=run_work, args=(replace(task.work, cleanup=None), theirs))
         process.start()
         theirs.close()
         until = time.monotonic() + task.work.seconds
-        ended = False
         try:
-            while not ended:
+            while True:
                 if task.cancelled.is_set():
-                    self._end(task, State.CANCELLED)
-                    return
+                    return Ended(State.CANCELLED)
                 if time.monotonic() > until:
-                    self._end(task, State.FAILED, f"took longer than {task.work.seconds:,.0f} s and was stopped")
-                    return
-                ended = self._hear(task, ours, process.is_alive)
+                    return Ended(State.FAILED, f"took longer than {task.work.seconds:,.0f} s and was stopped")
+                ended = _heard(task, ours, process.is_alive)
+                if ended is not None:
+                    return ended
         finally:
             ours.close()
             _kill(process.pid)
             process.join(_GRACE)
 
-    def _hear(self, task: Task, ours: Connection, is_alive: Callable[[], bool]) -> bool:
-        """Return whether the child has ended, after taking in what it says."""
-        if not ours.poll(_TICK):
-            if is_alive() or ours.poll(0):
-                return False
-            self._end(task, State.FAILED, _GONE)
-            return True
-        try:
-            said = ours.recv()
-        except (EOFError, OSError):
-            self._end(task, State.FAILED, _GONE)
-            return True
-        if said[0] == "step":
-            task.step, task.done = shorten(said[1], 200), said[2]
-            return False
-        if said[0] == "done":
-            task.result = said[1]
-            self._end(task, State.DONE)
-        else:
-            self._end(task, State.FAILED, shorten(said[1], 1000))
-        return True
 
-    def _end(self, task: Task, state: State, error: str | None = None) -> None:
-        task.ended, task.error = time.time(), error
-        task.done = 1.0 if state == State.DONE else task.done
-        task.step = state.value
-        task.state = state
+def _heard(task: Task, ours: Connection, is_alive: Callable[[], bool]) -> Ended | None:
+    """Return how the child ended, after taking in what it says; None while it works."""
+    if not ours.poll(_TICK):
+        return None if is_alive() or ours.poll(0) else Ended(State.FAILED, _GONE)
+    try:
+        kind, *said = ours.recv()
+    except (EOFError, OSError):
+        return Ended(State.FAILED, _GONE)
+    if kind == "step":
+        task.step, task.done = shorten(said[0], 200), said[1]
+        return None
+    return Ended(State.DONE, result=said[0]) if kind == "done" else Ended(State.FAILED, shorten(said[0], 1000))
 
 
 def _kill(leader: int | None) -> None:

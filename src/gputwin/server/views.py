@@ -11,7 +11,7 @@ from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster_at import GANG_SIZES, cluster_at, jobs_on_node, span_of
 from gputwin.simulation.result import SimulationResult
 
-_MOST_JOBS = 500
+_MOST_JOBS = 100
 
 
 def cluster_view(result: SimulationResult, share: float, time: float | None = None) -> dict[str, Any]:

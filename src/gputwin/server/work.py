@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,8 @@ def read_upload(
 ) -> dict[str, Any]:
     """Save the trace in uploaded files below `traces` and return its id; paths of this machine are not told."""
     folder = str(Path(files[0]).parent)
+    # What is unpacked on the way goes where the server removes it, also if this process is stopped.
+    tempfile.tempdir = folder
     try:
         mapping = parse_map(map, "tasks", zone or None) if map else None
         options = Options(format=format, mapping=mapping, guess=guess, zone=zone or None)
@@ -89,7 +92,7 @@ def trace_document(step: Step, trace: str) -> dict[str, Any]:
         check = check_load(opened, cluster_for(opened, None))
     subject = Subject.of(opened, check=check)
     step("drawing")
-    return document_of(subject.title, sections_of(subject))
+    return without_commands(document_of(subject.title, sections_of(subject)))
 
 
 def run_document(step: Step, run: str, trace: str | None) -> dict[str, Any]:
@@ -121,7 +124,8 @@ def compare_document(step: Step, runs: list[str], trace: str | None) -> dict[str
     step("comparing")
     results = [SimulationResult.open(Path(run)) for run in runs]
     opened = Trace.open(Path(trace)) if trace else None
-    return document_of("Runs compared", [comparison(compare(*results), timeline_of(results[0], opened))])
+    section = comparison(compare(*results), timeline_of(results[0], opened))
+    return opened_first(document_of("Runs compared", [section]))
 
 
 def check_document(step: Step, trace: str, cluster: str | None) -> dict[str, Any]:
@@ -187,6 +191,11 @@ def autoscale_document(step: Step, trace: str, load: float) -> dict[str, Any]:
     opened = Trace.open(Path(trace))
     result = compare_rules(service_of(opened, load_factor=load), ScalingOptions(), step)
     return document_of("Scaling rules", [autoscale(result)])
+
+
+def without_commands(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document without what to type next: a page has buttons for it."""
+    return {**document, "answer": {**document["answer"], "next_steps": []}}
 
 
 def opened_first(document: dict[str, Any]) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def _traces(traces: list[dict[str, Any]]) -> b.Block:
     return b.table("Traces", columns, rows)
 
 
-def runs_table(runs: list[dict[str, Any]], title: str, left: int = 0) -> b.Block:
-    """Return runs as a table from which some can be chosen to compare."""
+def runs_table(runs: list[dict[str, Any]], title: str, left: int = 0, *, choose: bool = True) -> b.Block:
+    """Return runs as a table, from which some can be chosen to compare."""
     columns = [b.column("run"), b.column("trace"), b.column("cluster")]
     names = ("jobs", "mean wait", "p95 wait", "GPUs allocated", "made (UTC)")
     columns += [b.column(name, "number") for name in names]
@@ -65,9 +65,9 @@ def runs_table(runs: list[dict[str, Any]], title: str, left: int = 0) -> b.Block
         ]
         for r in runs
     ]
-    choose = {"href": "/compare?runs=", "ids": [r["id"] for r in runs], "text": "Compare the chosen runs"}
+    chosen = {"href": "/compare?runs=", "ids": [r["id"] for r in runs], "text": "Compare the chosen runs"}
     note = f"{left:,} more runs are not listed." if left > 0 else ""
-    return b.table(title, columns, rows, choose=choose, note=note, empty="No runs yet.")
+    return b.table(title, columns, rows, choose=chosen if choose else None, note=note, empty="No runs yet.")
 
 
 def _upload(service: Service) -> b.Block:

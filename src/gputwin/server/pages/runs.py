@@ -211,5 +211,5 @@ async def compare(service: Service, ids: list[str]) -> b.Page:
     records = [service.workspace.run_record(id_) for id_ in ids]
     page.lead = f"{len(ids)} runs; differences are to the first."
     page.blocks.append(b.shown(await settled(lambda: service.compare_document(ids), _SOON)))
-    page.blocks.append(runs_table(records, "The runs"))
+    page.blocks.append(runs_table(records, "The runs", choose=False))
     return page

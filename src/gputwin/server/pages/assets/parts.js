@@ -26,9 +26,9 @@ export const Table = {
     go() { location.href = this.part.choose.href + this.chosen.join(","); },
   },
   template: `
-    <div class="table" tabindex="0" role="region" :aria-label="part.title">
-      <table v-if="part.rows.length">
-        <caption>{{ part.title }}</caption>
+    <div class="table">
+      <p class="table-title">{{ part.title }}</p>
+      <div v-if="part.rows.length" class="scroll" tabindex="0" role="region" :aria-label="part.title"><table :aria-label="part.title">
         <thead><tr>
           <th v-if="part.choose" class="choose" scope="col"><span class="sr">Choose</span></th>
           <th v-for="c in part.columns" scope="col" :class="c.kind" :aria-sort="c.sort || null"><a v-if="c.href" :href="c.href">{{ c.name }}{{ c.sort === "descending" ? " ↓" : c.sort ? " ↑" : "" }}</a><template v-else>{{ c.name }}</template></th>
@@ -37,8 +37,8 @@ export const Table = {
           <td v-if="part.choose" class="choose"><input type="checkbox" :value="part.choose.ids[i]" v-model="chosen" :aria-label="'Choose ' + (row[0].text || row[0])"></td>
           <td v-for="(cell, k) in row" :class="part.columns[k].kind"><Cell :cell="cell" /></td>
         </tr></tbody>
-      </table>
-      <template v-else><h3>{{ part.title }}</h3><p class="empty">{{ part.empty || "Nothing here yet." }}</p></template>
+      </table></div>
+      <p v-else class="empty">{{ part.empty || "Nothing here yet." }}</p>
       <p v-if="part.note" class="note">{{ part.note }}</p>
       <div v-if="part.choose && part.rows.length > 1" class="links"><button type="button" :disabled="chosen.length < 2" @click="go">{{ part.choose.text }}</button></div>
     </div>`,
