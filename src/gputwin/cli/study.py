@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gputwin.studies.study.run import Progress
 
 _SHOWN = 12
-HAS_TABLE = True
-
 
 def run(
     file: Annotated[Path | None, typer.Argument(metavar="STUDY.yaml", help="What to run; see docs/studies.md.")] = None,
