@@ -25,7 +25,10 @@ def home(service: Service) -> b.Page:
         )
     elif not runs:
         first = b.link("New run", b.address("/new", trace=traces[0]["id"]), primary=True)
-        page.blocks += [b.statement("Now ask what if: run a trace on a cluster, under rules of your choice."), b.links(first)]
+        page.blocks += [
+            b.statement("Now ask what if: run a trace on a cluster, under rules of your choice."),
+            b.links(first),
+        ]
     else:
         page.blocks.append(b.links(b.link("New run", "/new", primary=True)))
     if traces:
@@ -41,7 +44,16 @@ def _traces(traces: list[dict[str, Any]]) -> b.Block:
     for t in traces:
         size = ", ".join(f"{rows:,} {name}" for name, rows in t["tables"].items() if rows)
         dropped = f"{t['rows_dropped']:,}"
-        rows.append([b.link(t["title"], f"/traces/{t['id']}"), t["source"], size, dropped, str(t["findings"]), b.when(t["added"])])
+        rows.append(
+            [
+                b.link(t["title"], f"/traces/{t['id']}"),
+                t["source"],
+                size,
+                dropped,
+                str(t["findings"]),
+                b.when(t["added"]),
+            ]
+        )
     columns = [b.column("trace"), b.column("from"), b.column("rows")]
     columns += [b.column("rows dropped", "number"), b.column("findings", "number"), b.column("added (UTC)", "number")]
     return b.table("Traces", columns, rows)
@@ -75,7 +87,16 @@ def _upload(service: Service) -> b.Block:
     kinds = ",".join((*ENDINGS, *PACKED))
     most = service.settings.limits.upload_bytes >> 20
     fields = [
-        b.input_field("files", "Files", "file", multiple=True, required=True, accept=kinds, help=f"At most {most:,} MiB.", wide=True),
+        b.input_field(
+            "files",
+            "Files",
+            "file",
+            multiple=True,
+            required=True,
+            accept=kinds,
+            help=f"At most {most:,} MiB.",
+            wide=True,
+        ),
         b.select("format", "Format", formats),
         b.input_field("name", "Name", placeholder="from the file"),
     ]
