@@ -199,9 +199,7 @@ def test_a_mistake_is_told_where_it_was_made(page: Any) -> None:
     page.goto("/new?trace=small")
     page.get_by_label("Cluster").fill("nonsense")
     page.evaluate("window.stays = true")
-    with page.expect_response("**/api/runs") as answer:
-        page.get_by_role("button", name="Run").click()
-    assert answer.value.status == 400
+    page.get_by_role("button", name="Run").click()
     assert "nonsense" in page.get_by_role("alert").inner_text()
     assert page.evaluate("window.stays")
 

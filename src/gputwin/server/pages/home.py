@@ -61,18 +61,19 @@ def _traces(traces: list[dict[str, Any]]) -> b.Block:
 
 def runs_table(runs: list[dict[str, Any]], title: str, left: int = 0, *, choose: bool = True) -> b.Block:
     """Return runs as a table, from which some can be chosen to compare."""
-    columns = [b.column("run"), b.column("trace"), b.column("cluster")]
-    names = ("jobs", "mean wait", "p95 wait", "GPUs allocated", "made (UTC)")
-    columns += [b.column(name, "number") for name in names]
+    # What a run comes to stands first: a phone shows no more than that.
+    numbers = [b.column(name, "number") for name in ("mean wait", "p95 wait", "GPUs allocated")]
+    columns = [b.column("run"), *numbers, b.column("trace"), b.column("cluster")]
+    columns += [b.column(name, "number") for name in ("jobs", "made (UTC)")]
     rows = [
         [
             b.link(r["rules"], f"/runs/{r['id']}"),
-            b.link(r["trace"], f"/traces/{r['trace']}"),
-            r["cluster"],
-            f"{r['jobs']:,}",
             b.duration(r["mean_wait_seconds"]),
             b.duration(r["p95_wait_seconds"]),
             b.percent(r["gpu_allocation"]),
+            b.link(r["trace"], f"/traces/{r['trace']}"),
+            r["cluster"],
+            f"{r['jobs']:,}",
             b.when(r["made"]),
         ]
         for r in runs

@@ -68,7 +68,7 @@ def new_run(service: Service, trace: str) -> b.Page:
     for name, (title, text) in _PARTS.items():
         fields = [_from_schema(f"{name}.{n}", s, schema) for n, s in _part(schema, name).items() if _is_simple(s)]
         groups.append(b.group(fields, title, closed=True, text=text))
-    page.blocks.append(b.form("run", "", "/api/runs", "Run", groups))
+    page.blocks.append(b.form("run", "", "/api/runs", "Run", groups, check="/api/scenarios/validate"))
     return page
 
 

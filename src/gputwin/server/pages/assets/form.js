@@ -75,6 +75,11 @@ export default {
       this.problem = "";
       try {
         const upload = this.form.method === "upload";
+        if (this.form.check) {
+          const init = { method: "POST", body: JSON.stringify(this.body()), headers: { "content-type": "application/json" } };
+          const verdict = await (await fetch(this.form.check, init)).json();
+          if (verdict.is_valid === false) throw new Error(verdict.problem);
+        }
         const init = upload ? { body: new FormData(event.target) } : { body: JSON.stringify(this.body()), headers: { "content-type": "application/json" } };
         const answer = await fetch(this.form.action, { method: "POST", ...init });
         const told = await answer.json();
