@@ -56,7 +56,9 @@ def base(workspace: Path, run: str) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def other_run(client: TestClient, run: str) -> str:
-    started = client.post("/api/runs", json={"trace": "small", "cluster": CLUSTER, "rules": {"backfill": "strict"}}).json()
+    started = client.post(
+        "/api/runs", json={"trace": "small", "cluster": CLUSTER, "rules": {"backfill": "strict"}}
+    ).json()
     if started["task"]:
         assert ended(client, started["task"])["state"] == "done"
     return str(started["run"])
@@ -75,6 +77,7 @@ def page(browser: Any, base: str) -> Iterator[Any]:
     """A page that fails the test if anything goes wrong in it or anybody else is asked."""
     context = browser.new_context(viewport={"width": 1400, "height": 900}, base_url=base, color_scheme="light")
     opened = context.new_page()
+    opened.set_default_timeout(120_000)
     wrong: list[str] = []
     opened.on("console", lambda m: wrong.append(m.text) if m.type in ("error", "warning") else None)
     opened.on("pageerror", lambda e: wrong.append(str(e)))
@@ -99,7 +102,9 @@ def _settle(page: Any) -> None:
             continue  # The page went on to its result meanwhile.
         page.wait_for_timeout(100)
     if page.query_selector(".plot"):
-        page.wait_for_function("document.querySelector('.plot').offsetTop > innerHeight + 200 || document.querySelector('.plot .main-svg')")
+        page.wait_for_function(
+            "document.querySelector('.plot').offsetTop > innerHeight + 200 || document.querySelector('.plot .main-svg')"
+        )
 
 
 def _axe(page: Any) -> list[Any]:
@@ -147,7 +152,9 @@ def test_dark_pages_have_contrast(page: Any, run: str) -> None:
 
 def test_from_upload_to_why_a_job_waited(page: Any, base: str) -> None:
     page.goto("/")
-    page.get_by_label("Files").set_input_files({"name": "<b>log.csv", "mimeType": "text/csv", "buffer": HOSTILE.encode()})
+    page.get_by_label("Files").set_input_files(
+        {"name": "<b>log.csv", "mimeType": "text/csv", "buffer": HOSTILE.encode()}
+    )
     page.get_by_role("heading", name="A table of your own").click()
     page.get_by_label("What columns mean", exact=True).fill("job_id=id,tenant=team,submit=at,duration=took,gpus=gpus")
     page.get_by_role("button", name="Upload").click()
@@ -158,7 +165,7 @@ def test_from_upload_to_why_a_job_waited(page: Any, base: str) -> None:
     page.get_by_role("link", name="New run").last.click()
     page.wait_for_url("**/new?trace=*")
     page.get_by_label("Cluster").fill("homogeneous:2x8")
-    page.get_by_label("Who may overtake").select_option("easy")
+    page.get_by_label("Who may overtake").select_option("strict")
     page.get_by_role("button", name="Run").click()
     page.wait_for_url("**/runs/*")
     _settle(page)
@@ -192,9 +199,7 @@ def test_a_mistake_is_told_where_it_was_made(page: Any) -> None:
     page.goto("/new?trace=small")
     page.get_by_label("Cluster").fill("nonsense")
     page.evaluate("window.stays = true")
-    with page.expect_response("**/api/runs") as answer:
-        page.get_by_role("button", name="Run").click()
-    assert answer.value.status == 400
+    page.get_by_role("button", name="Run").click()
     assert "nonsense" in page.get_by_role("alert").inner_text()
     assert page.evaluate("window.stays")
 
@@ -226,7 +231,13 @@ def test_the_slider_moves_the_moment_by_keyboard(page: Any, run: str) -> None:
 
 def test_the_server_asks_for_its_token(tmp_path: Path) -> None:
     command = [sys.executable, "-c", "from gputwin.cli.main import run; run()", "serve", "--host", "0.0.0.0"]
-    told = subprocess.run([*command, "--workspace", str(tmp_path)], capture_output=True, text=True, env={**os.environ, "GPUTWIN_TOKEN": ""}, check=False)
+    told = subprocess.run(
+        [*command, "--workspace", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GPUTWIN_TOKEN": ""},
+        check=False,
+    )
     assert told.returncode == 2
     assert told.stderr.count("\n") == 1
     assert "token" in told.stderr

@@ -115,7 +115,9 @@ def test_policies_and_scenarios_are_told(client: TestClient) -> None:
 
 
 def test_runs_are_compared(client: TestClient, run: str) -> None:
-    other = client.post("/api/runs", json={"trace": "small", "cluster": CLUSTER, "rules": {"backfill": "strict"}}).json()
+    other = client.post(
+        "/api/runs", json={"trace": "small", "cluster": CLUSTER, "rules": {"backfill": "strict"}}
+    ).json()
     if other["task"]:
         assert ended(client, other["task"])["state"] == "done"
     told = client.get("/api/compare", params={"runs": f"{other['run']},{run}", "wait": 60})

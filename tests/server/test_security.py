@@ -68,8 +68,9 @@ def test_pages_of_other_sites_can_neither_write_nor_read(client: TestClient) -> 
 
 
 def test_a_websocket_of_another_site_is_refused(client: TestClient) -> None:
-    with pytest.raises(WebSocketDisconnect) as refused, client.websocket_connect(
-        "/_nicegui_ws/socket.io/", headers={"origin": "https://evil.example"}
+    with (
+        pytest.raises(WebSocketDisconnect) as refused,
+        client.websocket_connect("/_nicegui_ws/socket.io/", headers={"origin": "https://evil.example"}),
     ):
         pass
     assert refused.value.code == 1008
@@ -170,10 +171,12 @@ def _upload(client: TestClient, name: str, data: bytes, **options: str) -> dict[
 
 def test_archives_that_explode_or_climb_are_refused(client: TestClient, workspace: Path) -> None:
     packed = io.BytesIO()
-    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
-        with archive.open("jobs.csv", "w", force_zip64=True) as member:
-            for _ in range(1100):
-                member.write(b"\0" * (1 << 20))
+    with (
+        zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("jobs.csv", "w", force_zip64=True) as member,
+    ):
+        for _ in range(1100):
+            member.write(b"\0" * (1 << 20))
     found = _upload(client, "bomb.zip", packed.getvalue())
     assert found["state"] == "failed"
     assert "expands too far" in str(found["error"])

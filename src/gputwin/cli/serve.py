@@ -12,9 +12,12 @@ from gputwin.cli.console import Quiet, say
 
 def run(
     port: Annotated[int, typer.Option("--port", min=1, max=65535, help="Port to listen on.")] = 8080,
-    host: Annotated[str, typer.Option("--host", help="Address to listen on; other than loopback needs a token.")] = "127.0.0.1",
+    host: Annotated[
+        str, typer.Option("--host", help="Address to listen on; other than loopback needs a token.")
+    ] = "127.0.0.1",
     token: Annotated[
-        str | None, typer.Option("--token", envvar="GPUTWIN_TOKEN", help="Token that clients must give; 16 characters or more.")
+        str | None,
+        typer.Option("--token", envvar="GPUTWIN_TOKEN", help="Token that clients must give; 16 characters or more."),
     ] = None,
     workspace: Annotated[
         Path, typer.Option("--workspace", help="Folder of traces and runs; that of a study shows its runs.")

@@ -14,8 +14,8 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from gputwin.core.errors import GputwinError, UserError, shorten
-from gputwin.server.tasks import Busy, State, Task
-from gputwin.server.workspace import Missing
+from gputwin.server.tasks import BusyError, State, Task
+from gputwin.server.workspace import MissingError
 
 _TICK = 0.05
 Wait = Annotated[float, Query(ge=0, le=60, description="How long to wait for the result, s, before the answer is 202.")]
@@ -49,8 +49,8 @@ PROBLEMS: dict[int | str, dict[str, Any]] = {
     413: {"model": Problem, "description": "Too long"},
     421: {"model": Problem, "description": "Asked for another host"},
     422: {"model": Problem, "description": "Not of the form described"},
-    429: {"model": Problem, "description": "Too many requests"},
-    503: {"model": Problem, "description": "Too much is under way"},
+    429: {"model": Problem, "description": "Too many requests, or too much is waiting"},
+    503: {"model": Problem, "description": "Too many requests at once"},
 }
 UNDER_WAY: dict[int | str, dict[str, Any]] = {202: {"model": TaskRecord, "description": "Under way: ask again"}}
 
@@ -108,7 +108,7 @@ def answer_errors(app: FastAPI) -> None:
     """Make the application tell errors in one line, without paths or tracebacks."""
 
     async def tell(_: Request, error: Exception) -> JSONResponse:
-        status = 404 if isinstance(error, Missing) else 503 if isinstance(error, Busy) else 400
+        status = 404 if isinstance(error, MissingError) else 429 if isinstance(error, BusyError) else 400
         return Json({"detail": str(error)}, status_code=status)
 
     async def fault(request: Request, error: Exception) -> JSONResponse:

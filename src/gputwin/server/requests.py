@@ -42,7 +42,9 @@ class RunRequest(_Request):
 
     trace: Id
     cluster: str | dict[str, Any] | None = None
-    rules: Annotated[dict[str, Any], Field(default_factory=dict, description="Fields of a scenario, see /api/scenarios/schema.")]
+    rules: Annotated[
+        dict[str, Any], Field(default_factory=dict, description="Fields of a scenario, see /api/scenarios/schema.")
+    ]
 
 
 class ForecastRequest(_Request):
@@ -72,7 +74,9 @@ def cluster_name(name: str | None, limits: Limits) -> str | None:
         return None
     if not _CLUSTER_NAME.fullmatch(name):
         raise InputError(
-            f"'{shorten(name)}' is no built-in cluster", field="cluster", remedy="give pai2020, openb2023 or homogeneous:NODESxGPUS"
+            f"'{shorten(name)}' is no built-in cluster",
+            field="cluster",
+            remedy="give pai2020, openb2023 or homogeneous:NODESxGPUS",
         )
     _check_size(open_cluster(name), limits)
     return name
@@ -99,7 +103,9 @@ def scenario_for(request: RunRequest, path: str, fingerprint: str, limits: Limit
     cluster: Any = request.cluster
     if isinstance(cluster, str):
         cluster = cluster_name(cluster, limits)
-    scenario = scenario_of({"backfill": "greedy", **fields, "trace": path, "trace_fingerprint": fingerprint, "cluster": cluster})
+    scenario = scenario_of(
+        {"backfill": "greedy", **fields, "trace": path, "trace_fingerprint": fingerprint, "cluster": cluster}
+    )
     if isinstance(scenario.cluster, Cluster):
         _check_size(scenario.cluster, limits)
     return scenario.check()

@@ -50,7 +50,7 @@ HEADERS = (
 )
 
 
-class TooLong(Exception):
+class TooLongError(Exception):
     """The body is longer than it may be."""
 
 
@@ -117,10 +117,10 @@ class Guard:
             message = await receive()
             read += len(message.get("body", b""))
             if read > most:
-                raise TooLong
+                raise TooLongError
             return message
 
-        with suppress(TooLong):
+        with suppress(TooLongError):
             await self.app(scope, counted, sent)
         if read > most and not begun:
             await _refuse(scope, send, 413, f"the request is longer than {most:,} bytes")
@@ -140,7 +140,9 @@ class Guard:
         if not self._is_own_page(scope, headers, is_read):
             return 403, "requests of other sites' pages are refused"
         client = (scope.get("client") or ("", 0))[0]
-        if not (self._reads if is_read or is_framework else self._writes).take(client, free=scope["type"] == "websocket"):
+        if not (self._reads if is_read or is_framework else self._writes).take(
+            client, free=scope["type"] == "websocket"
+        ):
             return 429, "too many requests; wait a moment"
         if self.settings.token is None or scope["path"] in OPEN_PATHS or self.is_known(headers):
             return None

@@ -72,7 +72,9 @@ class Service:
             raise UserError(f"at most {self.settings.limits.jobs:,} jobs can be generated here")
         settings = {"traces": str(self.workspace.root / "traces"), **request.model_dump()}
         title = f"Generating {request.jobs:,} jobs like {request.name}"
-        return self._start(f"generate-{sorted(settings.items())}", "generate", title, work.make_trace, settings, "/traces/{id}")
+        return self._start(
+            f"generate-{sorted(settings.items())}", "generate", title, work.make_trace, settings, "/traces/{id}"
+        )
 
     # Runs
 
@@ -135,25 +137,31 @@ class Service:
     def forecast_document(self, id_: str, request: ForecastRequest) -> Task | dict[str, Any]:
         """Return a forecast, or the task that makes it."""
         settings = {"trace": str(self.workspace.trace_path(id_)), **forecast_settings(request)}
-        return self._document("forecast", "Forecasting demand", f"/traces/{id_}/forecast", settings, self._fingerprint(id_))
+        return self._document(
+            "forecast", "Forecasting demand", f"/traces/{id_}/forecast", settings, self._fingerprint(id_)
+        )
 
     def plan_document(self, id_: str, request: PlanRequest) -> Task | dict[str, Any]:
         """Return a capacity plan, or the task that makes it."""
+        cluster = cluster_name(request.cluster, self.settings.limits)
+        rules = {"order": request.order, "backfill": request.backfill, "placement": request.placement}
         settings = {
             "trace": str(self.workspace.trace_path(id_)),
-            "cluster": cluster_name(request.cluster, self.settings.limits),
+            "cluster": cluster,
             "target": f"{request.measure}={request.seconds:g}",
             "growth": request.growth,
             "confidence": request.confidence,
-            "rules": {"order": request.order, "backfill": request.backfill, "placement": request.placement},
+            "rules": rules,
         }
-        self.scenario(RunRequest(trace=id_, cluster=settings["cluster"], rules=settings["rules"]))
+        self.scenario(RunRequest(trace=id_, cluster=cluster, rules=rules))
         return self._document("plan", "Planning capacity", f"/traces/{id_}/plan", settings, self._fingerprint(id_))
 
     def autoscale_document(self, id_: str, load: float) -> Task | dict[str, Any]:
         """Return scaling rules side by side, or the task that compares them."""
         settings = {"trace": str(self.workspace.trace_path(id_)), "load": load}
-        return self._document("autoscale", "Comparing scaling rules", f"/traces/{id_}/scaling", settings, self._fingerprint(id_))
+        return self._document(
+            "autoscale", "Comparing scaling rules", f"/traces/{id_}/scaling", settings, self._fingerprint(id_)
+        )
 
     def _fingerprint(self, id_: str) -> str:
         return str(self.workspace.trace_record(id_)["fingerprint"])
@@ -172,11 +180,24 @@ class Service:
         return self._start(key, kind, title, work.write_document, {"kind": kind, "path": path, **settings}, page)
 
     def _start(
-        self, key: str, kind: str, title: str, function: Callable[..., dict[str, Any]], settings: dict[str, Any], then: str
+        self,
+        key: str,
+        kind: str,
+        title: str,
+        function: Callable[..., dict[str, Any]],
+        settings: dict[str, Any],
+        then: str,
     ) -> Task:
         limits = self.settings.limits
         made = Work(
-            kind, shorten(title, 120), function, settings, limits.memory_bytes, limits.written_bytes, limits.work_seconds, then
+            kind,
+            shorten(title, 120),
+            function,
+            settings,
+            limits.memory_bytes,
+            limits.written_bytes,
+            limits.work_seconds,
+            then,
         )
         return self.tasks.start(key, made)
 

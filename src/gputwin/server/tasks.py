@@ -40,7 +40,7 @@ class State(StrEnum):
     CANCELLED = "cancelled"
 
 
-class Busy(GputwinError):
+class BusyError(GputwinError):
     """Too much is waiting already."""
 
 
@@ -123,7 +123,7 @@ class Tasks:
         self._context.set_forkserver_preload(["gputwin.server.work"])
 
     def start(self, key: str, work: Work) -> Task:
-        """Return the task with this key that is under way, or a new one; Busy where too many wait."""
+        """Return the task with this key that is under way, or a new one; BusyError where too many wait."""
         with self._lock:
             for task in self._tasks.values():
                 if task.key == key and task.state in (State.WAITING, State.RUNNING):
@@ -132,7 +132,7 @@ class Tasks:
                     return task
             waiting = sum(t.state == State.WAITING for t in self._tasks.values())
             if waiting >= self._limits.waiting_tasks or self._closed:
-                raise Busy(f"{waiting} tasks are waiting already; try again when some have ended")
+                raise BusyError(f"{waiting} tasks are waiting already; try again when some have ended")
             task = Task(secrets.token_hex(8), key, work)
             self._tasks[task.id] = task
             ended = [t.id for t in self._tasks.values() if t.state not in (State.WAITING, State.RUNNING)]
@@ -267,7 +267,7 @@ def run_work(work: Work, told: Connection) -> None:
         told.send(("failed", _GONE))
     except GputwinError as error:
         told.send(("failed", str(error)))
-    except BaseException as error:  # noqa: BLE001
+    except BaseException as error:
         if os.environ.get("GPUTWIN_DEBUG"):
             raise
         told.send(("failed", f"internal error: {type(error).__name__}: {shorten(' '.join(str(error).split()), 300)}"))

@@ -168,7 +168,9 @@ def plan_document(
     )
     said = f"order {scenario.order}, backfill {scenario.backfill}, placement {scenario.placement}"
     section = capacity(found, said)
-    return document_of("Capacity plan", [Section(section.id, section.title, section.parts, section.notes, section.question)])
+    return document_of(
+        "Capacity plan", [Section(section.id, section.title, section.parts, section.notes, section.question)]
+    )
 
 
 def queueing_document(step: Step, trace: str, cluster: str | None) -> dict[str, Any]:

@@ -24,14 +24,14 @@ _OPEN_RUNS = 4
 _RULES = {"order": "fifo", "backfill": "strict", "placement": "first-fit", "preemption": ""}
 
 
-class Missing(UserError):
+class MissingError(UserError):
     """No such trace, run or task."""
 
 
 def check_id(id_: str, what: str) -> str:
     """Return the id; one that is no id is told like one that is not there."""
     if not _ID.fullmatch(id_):
-        raise Missing(f"no {what} '{shorten(id_, 64)}'")
+        raise MissingError(f"no {what} '{shorten(id_, 64)}'")
     return id_
 
 
@@ -70,7 +70,7 @@ class Workspace:
         """Return the folder of a trace."""
         path = self.root / "traces" / check_id(id_, "trace")
         if not (path / META_FILE).is_file():
-            raise Missing(f"no trace '{id_}'")
+            raise MissingError(f"no trace '{id_}'")
         return path
 
     def trace(self, id_: str) -> Trace:
@@ -97,7 +97,7 @@ class Workspace:
         """Return the folder of a run."""
         path = self.root / "runs" / check_id(id_, "run")
         if not (path / RUN_FILE).is_file():
-            raise Missing(f"no run '{id_}'")
+            raise MissingError(f"no run '{id_}'")
         return path
 
     def run(self, id_: str) -> SimulationResult:
@@ -109,7 +109,7 @@ class Workspace:
         """Return what a list shows of a run."""
         found = self.store.get(check_id(id_, "run"))
         if found is None:
-            raise Missing(f"no run '{id_}'")
+            raise MissingError(f"no run '{id_}'")
         return _run_record(found)
 
     def remove_run(self, id_: str) -> None:

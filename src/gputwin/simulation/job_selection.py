@@ -11,7 +11,16 @@ from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.result import SimulationResult
 
-SORTS = ("submit_time", "wait_seconds", "jct_seconds", "bounded_slowdown", "gpus", "duration_seconds", "job_id", "tenant")
+SORTS = (
+    "submit_time",
+    "wait_seconds",
+    "jct_seconds",
+    "bounded_slowdown",
+    "gpus",
+    "duration_seconds",
+    "job_id",
+    "tenant",
+)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,19 @@ import polars as pl
 
 from gputwin.core.units import WHOLE_GPU_MILLI, format_duration
 from gputwin.report import charts
-from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone, number
+from gputwin.report.page import (
+    Bullets,
+    Card,
+    Cards,
+    FigurePart,
+    Kind,
+    Part,
+    Section,
+    Statement,
+    TablePart,
+    Tone,
+    number,
+)
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.explain import Explanation
 from gputwin.simulation.result import SimulationResult
@@ -49,7 +61,10 @@ def _causes(found: Explanation) -> FigurePart | None:
         return None
     total = sum(waited.values())
     frame = pl.DataFrame(
-        {"cause": [CAUSE_WORDS.get(k, k.replace("_", " ")) for k in waited], "minutes": [v / 60 for v in waited.values()]}
+        {
+            "cause": [CAUSE_WORDS.get(k, k.replace("_", " ")) for k in waited],
+            "minutes": [v / 60 for v in waited.values()],
+        }
     )
     figure = charts.bars(frame, "cause", {"minutes": "waited"}, "minutes waited")
     figure.update_layout(height=300)

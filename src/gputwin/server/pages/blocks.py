@@ -102,7 +102,9 @@ def shown(found: Task | dict[str, Any]) -> Block:
     return {"kind": "document", "document": found}
 
 
-def form(id_: str, title: str, action: str, submit: str, groups: list[Block], method: str = "json", **more: Any) -> Block:
+def form(
+    id_: str, title: str, action: str, submit: str, groups: list[Block], method: str = "json", **more: Any
+) -> Block:
     """Return a form: groups of fields, sent as JSON, as files, or as a query."""
     made = {"kind": "form", "id": id_, "title": title, "action": action, "submit": submit, "groups": groups}
     return {**made, "method": method, "text": "", **more}

@@ -25,7 +25,10 @@ def home(service: Service) -> b.Page:
         )
     elif not runs:
         first = b.link("New run", b.address("/new", trace=traces[0]["id"]), primary=True)
-        page.blocks += [b.statement("Now ask what if: run a trace on a cluster, under rules of your choice."), b.links(first)]
+        page.blocks += [
+            b.statement("Now ask what if: run a trace on a cluster, under rules of your choice."),
+            b.links(first),
+        ]
     else:
         page.blocks.append(b.links(b.link("New run", "/new", primary=True)))
     if traces:
@@ -41,7 +44,16 @@ def _traces(traces: list[dict[str, Any]]) -> b.Block:
     for t in traces:
         size = ", ".join(f"{rows:,} {name}" for name, rows in t["tables"].items() if rows)
         dropped = f"{t['rows_dropped']:,}"
-        rows.append([b.link(t["title"], f"/traces/{t['id']}"), t["source"], size, dropped, str(t["findings"]), b.when(t["added"])])
+        rows.append(
+            [
+                b.link(t["title"], f"/traces/{t['id']}"),
+                t["source"],
+                size,
+                dropped,
+                str(t["findings"]),
+                b.when(t["added"]),
+            ]
+        )
     columns = [b.column("trace"), b.column("from"), b.column("rows")]
     columns += [b.column("rows dropped", "number"), b.column("findings", "number"), b.column("added (UTC)", "number")]
     return b.table("Traces", columns, rows)
@@ -49,18 +61,19 @@ def _traces(traces: list[dict[str, Any]]) -> b.Block:
 
 def runs_table(runs: list[dict[str, Any]], title: str, left: int = 0, *, choose: bool = True) -> b.Block:
     """Return runs as a table, from which some can be chosen to compare."""
-    columns = [b.column("run"), b.column("trace"), b.column("cluster")]
-    names = ("jobs", "mean wait", "p95 wait", "GPUs allocated", "made (UTC)")
-    columns += [b.column(name, "number") for name in names]
+    # What a run comes to stands first: a phone shows no more than that.
+    numbers = [b.column(name, "number") for name in ("mean wait", "p95 wait", "GPUs allocated")]
+    columns = [b.column("run"), *numbers, b.column("trace"), b.column("cluster")]
+    columns += [b.column(name, "number") for name in ("jobs", "made (UTC)")]
     rows = [
         [
             b.link(r["rules"], f"/runs/{r['id']}"),
-            b.link(r["trace"], f"/traces/{r['trace']}"),
-            r["cluster"],
-            f"{r['jobs']:,}",
             b.duration(r["mean_wait_seconds"]),
             b.duration(r["p95_wait_seconds"]),
             b.percent(r["gpu_allocation"]),
+            b.link(r["trace"], f"/traces/{r['trace']}"),
+            r["cluster"],
+            f"{r['jobs']:,}",
             b.when(r["made"]),
         ]
         for r in runs
@@ -75,7 +88,16 @@ def _upload(service: Service) -> b.Block:
     kinds = ",".join((*ENDINGS, *PACKED))
     most = service.settings.limits.upload_bytes >> 20
     fields = [
-        b.input_field("files", "Files", "file", multiple=True, required=True, accept=kinds, help=f"At most {most:,} MiB.", wide=True),
+        b.input_field(
+            "files",
+            "Files",
+            "file",
+            multiple=True,
+            required=True,
+            accept=kinds,
+            help=f"At most {most:,} MiB.",
+            wide=True,
+        ),
         b.select("format", "Format", formats),
         b.input_field("name", "Name", placeholder="from the file"),
     ]

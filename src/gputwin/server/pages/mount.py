@@ -22,7 +22,7 @@ from gputwin.server.pages import about, home, new, runs, traces
 from gputwin.server.pages import blocks as b
 from gputwin.server.requests import ForecastRequest, PlanRequest
 from gputwin.server.service import Service
-from gputwin.server.workspace import Missing
+from gputwin.server.workspace import MissingError
 from gputwin.simulation.job_selection import SORTS, JobQuery
 
 _HEAD = '<link rel="stylesheet" href="/assets/dashboard.css"><script src="/assets/theme.js"></script>'
@@ -51,7 +51,7 @@ def mount(app: FastAPI, service: Service) -> None:
             found = make()
             page = await found if inspect.isawaitable(found) else found
         except GputwinError as error:
-            title = "Not found" if isinstance(error, Missing) else "That did not work"
+            title = "Not found" if isinstance(error, MissingError) else "That did not work"
             page = b.Page("", title, [b.statement(str(error), "warning")], crumbs=[b.link("Traces and runs", "/")])
         ui.page_title(f"{page.title} · gputwin")
         PageElement(page.to_json(signed))
@@ -147,7 +147,7 @@ def mount(app: FastAPI, service: Service) -> None:
 def _task(service: Service, id_: str) -> b.Page:
     found = service.tasks.get(id_)
     if found is None:
-        raise Missing("no such task; a server that was started anew has forgotten it")
+        raise MissingError("no such task; a server that was started anew has forgotten it")
     return home.task_page(found)
 
 

@@ -57,11 +57,18 @@ def new_run(service: Service, trace: str) -> b.Page:
     ]
     groups = [b.group(what, "What runs where"), b.group([_policy(kind) for kind in _QUESTIONS], "Rules")]
     schema = Scenario.model_json_schema()
-    groups.append(b.group([_from_schema(n, schema["properties"][n], schema) for n in _PLAIN], "More", closed=True, text="Demand, sharing, seed, limits"))
+    groups.append(
+        b.group(
+            [_from_schema(n, schema["properties"][n], schema) for n in _PLAIN],
+            "More",
+            closed=True,
+            text="Demand, sharing, seed, limits",
+        )
+    )
     for name, (title, text) in _PARTS.items():
         fields = [_from_schema(f"{name}.{n}", s, schema) for n, s in _part(schema, name).items() if _is_simple(s)]
         groups.append(b.group(fields, title, closed=True, text=text))
-    page.blocks.append(b.form("run", "", "/api/runs", "Run", groups))
+    page.blocks.append(b.form("run", "", "/api/runs", "Run", groups, check="/api/scenarios/validate"))
     return page
 
 
@@ -108,7 +115,7 @@ def _from_schema(name: str, spec: dict[str, Any], schema: dict[str, Any]) -> b.B
     label = _LABELS.get(own) or own.replace("_seconds", " (s)").replace("_", " ").capitalize()
     default = spec.get("default")
     if "enum" in found:
-        return b.select(f"rules.{name}", label, [(v, v) for v in found["enum"]], default, skip=default)
+        return b.select(f"rules.{name}", label, [(v, v) for v in found["enum"]], str(default), skip=default)
     if found.get("type") == "boolean":
         return b.input_field(f"rules.{name}", label, "checkbox", default, skip=default)
     least = found.get("minimum", found.get("exclusiveMinimum"))

@@ -10,7 +10,7 @@ from gputwin.server.pages.home import runs_table
 from gputwin.server.service import Service
 from gputwin.server.tasks import State
 from gputwin.server.views import cluster_view, node_view
-from gputwin.server.workspace import Missing, check_id
+from gputwin.server.workspace import MissingError, check_id
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.job_selection import JobQuery, select_jobs
 from gputwin.simulation.result import OUTCOMES
@@ -56,7 +56,12 @@ async def run(service: Service, id_: str) -> b.Page:
         )
     )
     if others:
-        columns = [b.column("compare with"), b.column("cluster"), b.column("mean wait", "number"), b.column("p95 wait", "number")]
+        columns = [
+            b.column("compare with"),
+            b.column("cluster"),
+            b.column("mean wait", "number"),
+            b.column("p95 wait", "number"),
+        ]
         rows = [
             [
                 b.link(r["rules"], b.address("/compare", runs=f"{id_},{r['id']}")),
@@ -106,10 +111,19 @@ def node(service: Service, id_: str, number: int) -> b.Page:
         ]
         for j in found["jobs"]
     ]
-    columns = [b.column("job", "code"), b.column("tenant", "code"), b.column("GPUs", "number"), b.column("instances", "number")]
+    columns = [
+        b.column("job", "code"),
+        b.column("tenant", "code"),
+        b.column("GPUs", "number"),
+        b.column("instances", "number"),
+    ]
     columns += [b.column("began after", "number"), b.column("ran for", "number"), b.column("then")]
     left = found["total_jobs"] - len(rows)
-    note = f"The latest {len(rows):,}; {left:,} earlier ones are in the API." if left > 0 else "Times count from the first job listed."
+    note = (
+        f"The latest {len(rows):,}; {left:,} earlier ones are in the API."
+        if left > 0
+        else "Times count from the first job listed."
+    )
     page.blocks.append(b.table("Jobs on this node", columns, rows, note=note, empty="No job ran here."))
     return page
 
@@ -125,7 +139,9 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
         b.input_field("tenant", "Tenant", "text", query.tenant),
         b.select("outcome", "Outcome", outcomes, query.outcome),
         b.select("cause", "Waited most", causes, query.cause),
-        b.input_field("least_wait", "Waited at least (s)", "number", f"{query.least_wait:g}" if query.least_wait else "", min=0),
+        b.input_field(
+            "least_wait", "Waited at least (s)", "number", f"{query.least_wait:g}" if query.least_wait else "", min=0
+        ),
     ]
     page.blocks.append(b.form("jobs", "", page.path, "Show", [b.group(fields)], "get", narrow=True))
     rows = [
@@ -193,7 +209,7 @@ async def job(service: Service, id_: str, row: int) -> b.Page:
     """Return why one job waited."""
     result = service.workspace.run(id_)
     if not 0 <= row < result.jobs.height:
-        raise Missing(f"the run has no job in row {row}")
+        raise MissingError(f"the run has no job in row {row}")
     name = str(result.jobs["job_id"][row])
     page = _page(service, id_, f"jobs/{row}", f"Job {name}")
     page.crumbs.append(b.link("Jobs", f"/runs/{id_}/jobs"))

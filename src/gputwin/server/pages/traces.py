@@ -20,7 +20,11 @@ def _page(service: Service, id_: str, view: str, title: str = "") -> b.Page:
     base = f"/traces/{id_}"
     page = b.Page(f"{base}/{view}" if view else base, title or record["title"], crumbs=[b.link("Traces and runs", "/")])
     tabs = [("", "What it shows"), ("forecast", "Forecast")]
-    tabs += [("scaling", "Scaling rules")] if record["is_serving"] else [("plan", "Capacity plan"), ("queueing", "Queueing theory")]
+    tabs += (
+        [("scaling", "Scaling rules")]
+        if record["is_serving"]
+        else [("plan", "Capacity plan"), ("queueing", "Queueing theory")]
+    )
     page.tabs = [b.link(text, f"{base}/{name}" if name else base) for name, text in tabs]
     if title:
         page.crumbs.append(b.link(record["title"], base))
@@ -31,7 +35,8 @@ async def trace(service: Service, id_: str) -> b.Page:
     """Return what a trace shows, and its runs."""
     page = _page(service, id_, "")
     record = service.workspace.trace_record(id_)
-    page.lead = f"{record['source']}: {record['rows_kept']:,} rows kept, {record['rows_dropped']:,} dropped, {record['findings']} findings."
+    page.lead = f"{record['source']}: {record['rows_kept']:,} rows kept, {record['rows_dropped']:,} dropped"
+    page.lead += f", {record['findings']} findings."
     buttons = [] if record["is_serving"] else [b.link("New run", b.address("/new", trace=id_), primary=True)]
     page.blocks.append(
         b.links(
@@ -72,7 +77,12 @@ async def plan(service: Service, id_: str, request: PlanRequest | None) -> b.Pag
     """Return sliders for a target, and the plan where one is asked for."""
     page = _page(service, id_, "plan", "Capacity plan")
     asked = request or PlanRequest()
-    measures = [("mean_wait", "mean wait"), ("p50_wait", "median wait"), ("p95_wait", "95th percentile of waits"), ("p99_wait", "99th percentile of waits")]
+    measures = [
+        ("mean_wait", "mean wait"),
+        ("p50_wait", "median wait"),
+        ("p95_wait", "95th percentile of waits"),
+        ("p99_wait", "99th percentile of waits"),
+    ]
     fields = [
         b.select("measure", "Keep the", measures, asked.measure),
         b.input_field("minutes", "under", "range", _plain(asked.seconds / 60), min=1, max=240, step=1, unit=" min"),
@@ -110,7 +120,9 @@ def cluster_field(service: Service, id_: str, value: str) -> b.Block:
 async def queueing(service: Service, id_: str, cluster: str | None) -> b.Page:
     """Return what theory says beside simulation and trace."""
     page = _page(service, id_, "queueing", "Queueing theory")
-    page.blocks.append(b.form("queueing", "", page.path, "Compare", [b.group([cluster_field(service, id_, cluster or "")])], "get"))
+    page.blocks.append(
+        b.form("queueing", "", page.path, "Compare", [b.group([cluster_field(service, id_, cluster or "")])], "get")
+    )
     if cluster is not None:
         page.blocks.append(b.shown(await settled(lambda: service.queueing_document(id_, cluster), _SOON)))
     return page

@@ -45,7 +45,9 @@ def metrics_router(service: Service) -> APIRouter:
             replayed = first + (clock.time() - begun) * speed % max(last - first, 1.0)
             at = replayed if time is None else time
             lines += [*_kueue(result, queues_at(result, at)), *_dcgm(cluster_at(result, at))]
-            lines += _family("gputwin_time_seconds", "gauge", "Moment shown, of the trace's clock.", [({"run": latest}, at)])
+            lines += _family(
+                "gputwin_time_seconds", "gauge", "Moment shown, of the trace's clock.", [({"run": latest}, at)]
+            )
         return Response("\n".join(lines) + "\n", media_type="text/plain; version=0.0.4; charset=utf-8")
 
     return router
@@ -79,9 +81,7 @@ def _kueue(result: SimulationResult, moment: QueueMoment) -> Iterator[str]:
     yield from _family("kueue_finished_workloads_total", "counter", "Jobs that have finished.", by("finished"))
     for name in ("kueue_admission_wait_time_seconds", "kueue_quota_reserved_wait_time_seconds"):
         yield from _waits(name, rows)
-    evicted = [
-        ({"cluster_queue": r["tenant"], "reason": r["reason"]}, r["count"]) for r in moment.evictions.to_dicts()
-    ]
+    evicted = [({"cluster_queue": r["tenant"], "reason": r["reason"]}, r["count"]) for r in moment.evictions.to_dicts()]
     yield from _family("kueue_evicted_workloads_total", "counter", "Running jobs stopped, by reason.", evicted)
     status = [
         ({"cluster_queue": r["tenant"], "status": s}, int(s == "active"))
@@ -89,9 +89,7 @@ def _kueue(result: SimulationResult, moment: QueueMoment) -> Iterator[str]:
         for s in ("active", "pending", "terminating")
     ]
     yield from _family("kueue_cluster_queue_status", "gauge", "Every tenant's queue is active.", status)
-    used = [
-        (_queue_labels(r["tenant"], r["gpu_model"]), r["gpus"]) for r in moment.holding.to_dicts() if r["gpus"] > 0
-    ]
+    used = [(_queue_labels(r["tenant"], r["gpu_model"]), r["gpus"]) for r in moment.holding.to_dicts() if r["gpus"] > 0]
     for name in ("kueue_cluster_queue_resource_usage", "kueue_cluster_queue_resource_reservation"):
         yield from _family(name, "gauge", "GPUs held.", used)
     fairness = result.scenario.fairness if "scenario" in result.manifest else None

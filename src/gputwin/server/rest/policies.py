@@ -14,7 +14,7 @@ from gputwin.core.version import VERSION
 from gputwin.server.answers import PROBLEMS, Json, TaskRecord, record
 from gputwin.server.requests import NOT_TAKEN, RunRequest
 from gputwin.server.service import Service
-from gputwin.server.workspace import Missing
+from gputwin.server.workspace import MissingError
 from gputwin.simulation.policy import KINDS
 from gputwin.simulation.scenario import scenario_schema
 
@@ -73,7 +73,7 @@ def policies_router(service: Service) -> APIRouter:
     def validate(request: RunRequest) -> Verdict:
         try:
             found = service.scenario(request).to_data()
-        except Missing:
+        except MissingError:
             raise
         except UserError as error:
             return Verdict(is_valid=False, problem=str(error), scenario=None)
@@ -87,14 +87,14 @@ def policies_router(service: Service) -> APIRouter:
     def get_task(task: TaskId) -> TaskRecord:
         found = service.tasks.get(task)
         if found is None:
-            raise Missing(f"no task '{task}'")
+            raise MissingError(f"no task '{task}'")
         return record(found)
 
     @router.post("/tasks/{task}/cancel", tags=["tasks"], summary="Stop a task")
     def cancel_task(task: TaskId) -> TaskRecord:
         found = service.tasks.cancel(task)
         if found is None:
-            raise Missing(f"no task '{task}'")
+            raise MissingError(f"no task '{task}'")
         return record(found)
 
     return router

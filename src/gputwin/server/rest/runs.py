@@ -98,7 +98,9 @@ def runs_router(service: Service) -> APIRouter:
     def cluster(
         run: RunId,
         share: Annotated[float, Query(ge=0, le=1, description="The moment, as a share of the run's span.")] = 0.5,
-        time: Annotated[float | None, Query(allow_inf_nan=False, description="The moment, s of the trace's clock.")] = None,
+        time: Annotated[
+            float | None, Query(allow_inf_nan=False, description="The moment, s of the trace's clock.")
+        ] = None,
     ) -> Any:
         return Json(cluster_view(space.run(run), share, time))
 
@@ -123,8 +125,12 @@ def runs_router(service: Service) -> APIRouter:
         kind = "application/vnd.apache.parquet"
         return Response(out.getvalue(), media_type=kind, headers={"content-disposition": name})
 
-    @router.get("/compare", responses=UNDER_WAY, summary="Runs of the same jobs side by side; the first is the baseline")
-    async def compare(runs: Annotated[str, Query(max_length=600, description="Ids, with commas")], wait: Wait = 0.0) -> Any:
+    @router.get(
+        "/compare", responses=UNDER_WAY, summary="Runs of the same jobs side by side; the first is the baseline"
+    )
+    async def compare(
+        runs: Annotated[str, Query(max_length=600, description="Ids, with commas")], wait: Wait = 0.0
+    ) -> Any:
         ids = [r for r in runs.split(",") if r]
         return told(await settled(lambda: service.compare_document(ids), wait))
 

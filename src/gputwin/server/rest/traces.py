@@ -39,7 +39,9 @@ def traces_router(service: Service) -> APIRouter:
         files: Annotated[list[UploadFile], File(min_length=1)],
         name: Annotated[str, Form(max_length=100)] = "",
         format: Annotated[str, Form(max_length=40)] = "",
-        map: Annotated[str, Form(max_length=2000, description="Columns of a table of your own: job_id=id,submit=at,…")] = "",
+        map: Annotated[
+            str, Form(max_length=2000, description="Columns of a table of your own: job_id=id,submit=at,…")
+        ] = "",
         guess: Annotated[bool, Form(description="Propose what columns mean, and use it unless it is unclear.")] = False,
         zone: Annotated[str, Form(max_length=60)] = "",
     ) -> TaskRecord:

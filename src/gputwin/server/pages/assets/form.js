@@ -24,8 +24,9 @@ const Field = {
         <select v-if="field.type === 'select'" :id="id" :name="field.name" :value="value" @change="set" :aria-describedby="help ? id + '-help' : null">
           <option v-for="o in field.options" :value="o.value">{{ o.label }}</option>
         </select>
-        <input v-else :id="id" :name="field.name" :type="field.type" :value="field.type === 'file' ? null : value" :min="field.min" :max="field.max" :step="field.step || (field.type === 'number' ? 'any' : null)"
-          :multiple="field.multiple" :required="field.required" :placeholder="field.placeholder" :list="field.suggest ? id + '-list' : null" :accept="field.accept" @input="set" :aria-describedby="help ? id + '-help' : null">
+        <input v-else-if="field.type === 'file'" :id="id" :name="field.name" type="file" :multiple="field.multiple" :required="field.required" :accept="field.accept" :aria-describedby="help ? id + '-help' : null">
+        <input v-else :id="id" :name="field.name" :type="field.type" :value="value" :min="field.min" :max="field.max" :step="field.step || (field.type === 'number' ? 'any' : null)"
+          :required="field.required" :placeholder="field.placeholder" :list="field.suggest ? id + '-list' : null" @input="set" :aria-describedby="help ? id + '-help' : null">
         <datalist v-if="field.suggest" :id="id + '-list'"><option v-for="o in field.suggest" :value="o"></option></datalist>
       </template>
       <p v-if="help" class="help" :id="id + '-help'">{{ help }}</p>
@@ -74,6 +75,11 @@ export default {
       this.problem = "";
       try {
         const upload = this.form.method === "upload";
+        if (this.form.check) {
+          const init = { method: "POST", body: JSON.stringify(this.body()), headers: { "content-type": "application/json" } };
+          const verdict = await (await fetch(this.form.check, init)).json();
+          if (verdict.is_valid === false) throw new Error(verdict.problem);
+        }
         const init = upload ? { body: new FormData(event.target) } : { body: JSON.stringify(this.body()), headers: { "content-type": "application/json" } };
         const answer = await fetch(this.form.action, { method: "POST", ...init });
         const told = await answer.json();
