@@ -111,6 +111,10 @@ def with_charges(totals: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
 
 def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
     """Return who waits most and who holds most of what others wait for, in sentences."""
+    if not table["mean_wait_seconds"].is_not_null().any():
+        return [
+            Remark("When jobs were submitted, or when they started, is not known, so who waits for whom is not either.")
+        ]
     total = float(charges["gpu_hours"].sum())
     if not total:
         return [Remark("No job that asks for GPUs waited.")]
