@@ -107,8 +107,8 @@ def _evaluate(
             continue
         jobs = history.jobs.take(test)
         novelty = novelty_of(split.past.jobs, jobs)
-        for name in models:
-            progress(f"testing {name} ({protocol}, part {k + 1})")
+        for m, name in enumerate(models):
+            progress(f"testing on part {k + 1} ({protocol}), model {m + 1} of {len(models)}: {name}")
             model = fit(name, split.past, seed=seed)
             if split.meanwhile is not None:
                 model = model.observing(split.meanwhile)
