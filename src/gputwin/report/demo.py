@@ -23,8 +23,8 @@ from gputwin.traces.locate import SYNTHETIC
 CLUSTER = "pai2020"
 REPLICATES = 3
 SCHEDULERS: Mapping[str, Mapping[str, object]] = {
-    "FIFO": {},
-    "SJF": {"order": "sjf"},
+    "FIFO": {"backfill": "strict"},
+    "SJF": {"order": "sjf", "backfill": "strict"},
     "backfill": {"backfill": "greedy"},
     "EASY": {"backfill": "easy"},
     "SJF, backfill": {"order": "sjf", "backfill": "greedy"},
