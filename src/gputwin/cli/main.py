@@ -16,6 +16,7 @@ from gputwin.cli import (
     check,
     demo,
     describe,
+    eta,
     explain,
     fit,
     forecast,
@@ -41,7 +42,7 @@ from gputwin.cli import (
     traces,
     tune,
 )
-from gputwin.cli.interrupt import EXIT_INTERRUPTED, leave_now, leave_promptly
+from gputwin.cli.interrupt import EXIT_INTERRUPTED, INTERRUPTED, leave_now, leave_promptly
 from gputwin.cli.settings import with_common_options
 from gputwin.core.errors import UserError, shorten
 
@@ -92,6 +93,7 @@ for verb in (
     policies,
     profile,
     predict,
+    eta,
     forecast,
     queueing,
     plan,
@@ -105,8 +107,7 @@ for verb in (
     demo,
     bench,
 ):
-    has_table = getattr(verb, "HAS_TABLE", False)
-    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run, has_table=has_table))
+    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run))
 for group in (traces.app, reproduce.app, runs.app):
     for command in group.registered_commands:
         if command.callback is not None:
@@ -147,6 +148,8 @@ def main(arguments: list[str]) -> int:
         return _complain(f"{where}{error.strerror or error}; {remedy}", EXIT_MISTAKE)
     except BaseException as error:
         # Polars' PanicException, a fault in its compiled code, is no Exception.
+        if INTERRUPTED.is_set():
+            return _complain("interrupted", EXIT_INTERRUPTED)
         is_fault = isinstance(error, Exception) or type(error).__name__ == "PanicException"
         if not is_fault or os.environ.get("GPUTWIN_DEBUG"):
             raise

@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from functools import lru_cache
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -205,6 +205,21 @@ class Batch:
             self._processes = None
 
 
+class _Worker(SpawnProcess):
+    """A process that Ctrl-C does not reach, from its first moment on: the one that started it decides."""
+
+    def start(self) -> None:
+        """Start the process; it takes over which signals are blocked."""
+        if not hasattr(signal, "pthread_sigmask"):
+            super().start()
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Recording(SpawnContext):
     """Starts processes anew (forking would copy the locks of Polars' threads as they happen to be) and knows them."""
 
@@ -214,7 +229,7 @@ class _Recording(SpawnContext):
 
     def Process(self, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]  # noqa: N802
         """Return a new process."""
-        process = SpawnContext.Process(*arguments, **options)
+        process = _Worker(*arguments, **options)
         self.started.append(process)
         return process
 
@@ -236,7 +251,6 @@ class _Processes:
 
 
 def _begin_worker() -> None:
-    # Ctrl-C reaches all processes of a terminal: the one that started this one decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -240,6 +240,7 @@ def _manifest(run: Run, fingerprint: str) -> dict[str, Any]:
         "nodes": run.cluster.node_count,
         "gpus": run.cluster.gpu_count,
         "scheduler": asdict(run.scheduler),
+        "planner": None if run.changes.planning is None else asdict(run.changes.planning),
         "seed": run.seed,
         "bin_seconds": run.bin_seconds,
         "gpu_whole_milli": WHOLE,

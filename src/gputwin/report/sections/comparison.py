@@ -8,6 +8,7 @@ import polars as pl
 from gputwin.analysis.words import duration, share
 from gputwin.report import charts
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.sections.tenants import compared_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.studies.comparison.compare import DURATIONS, Comparison
@@ -38,6 +39,7 @@ def comparison(compared: Comparison, timeline: Timeline) -> Section:
     if compared.differences.height:
         parts += [_difference_figure(compared), differences(compared)]
     parts.append(side_by_side(compared))
+    parts += compared_tenants(compared)
     parts += [part for part in (_causes(compared), _waits(compared)) if part is not None]
     parts += _over_time(compared, timeline)
     said = remarks(compared)

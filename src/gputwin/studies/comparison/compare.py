@@ -152,6 +152,7 @@ def check_same_trace(trace: Trace, runs: Mapping[str, SimulationResult]) -> None
 
 
 _OF_THE_REPLICATE = ("trace", "format", "trace_fingerprint", "seed")
+_FAIRNESS = "fairness."
 SAY_THEMSELVES = ("order", "backfill", "placement", "preemption", "sharing", "prediction", "cluster")
 """Fields whose values need no name beside them."""
 
@@ -169,9 +170,28 @@ def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
             apart = [{**fields, what: content} for fields, content in zip(apart, found, strict=True)]
     runs = []
     for result, scenario, fields in zip(results, scenarios, apart, strict=True):
-        label = ", ".join(v if k in SAY_THEMSELVES else f"{k} {v}" for k, v in fields.items()) or "run"
+        label = ", ".join(_words(fields)) or "run"
         runs.append(ScenarioRun(label, f"{result.manifest['trace_fingerprint']}/{scenario.seed}", result))
     return runs
+
+
+def _words(fields: Mapping[str, str]) -> list[str]:
+    """Return fields and values as people say them: "sjf", "no fairness", "quota (llm 16 GPUs)"."""
+    plain = {k: v for k, v in fields.items() if not k.startswith(_FAIRNESS)}
+    words = [v if k in SAY_THEMSELVES else f"{k} {v}" for k, v in plain.items()]
+    if len(plain) == len(fields):
+        return words
+    rule = fields.get(f"{_FAIRNESS}policy", "")
+    terms = []
+    for name, value in fields.items():
+        of, _, term = name.rpartition(".")
+        tenant = of.removeprefix(f"{_FAIRNESS}tenants.")
+        if tenant != of and value != "none" and (term, value) != ("weight", "1"):
+            terms.append(f"{tenant} {value} GPUs" if term == "gpus" else f"{tenant} {term} {value}")
+    if rule == "none":
+        return [*words, "no fairness"]
+    limits = f"({', '.join(terms)})" if rule and terms else ", ".join(terms)
+    return [*words, f"{rule} {limits}".strip() or "no limits"]
 
 
 _CONTENTS: dict[str, Callable[[SimulationResult], str]] = {
