@@ -79,28 +79,25 @@ def run(
     conclusion, serve = recommendation(compared), f"gputwin serve --workspace {output}"
 
     def render() -> None:
-        say(f"1. Generated {jobs:,} jobs in the publisher's {len(files)} tables: {output / 'raw'}\n")
-        say("2. Ingested and checked for quality")
-        show_ingest(trace.meta, directory)
-        say("\n3. Described")
-        show_description(description)
-        say("\n4. Compared with the cluster's capacity")
-        show_check(cluster, check)
-        say("\n5. Explained and predicted")
-        for name in ("profile", "forecast", "theory"):
-            say(f"- {name}: {said[name]}")
-        say(f"\n6. Simulated: {len(SCHEDULERS)} schedulers, placements and sharing, {REPLICATES} seeds")
-        show(side_by_side(compared))
-        show(differences(compared))
-        say(f"- sharing: {made.sharing()}")
-        say(f"- placement: {made.placing()}")
-        say("\n7. Optimised")
-        for name in ("placement", "autoscaling"):
-            say(f"- {name}: {said[name]}")
-        say("\n8. Report\n")
         say(f"Conclusion: {conclusion}")
         say(f"Next: {next_steps(compared)[0]}")
-        say(f"Look around in the dashboard: {serve}")
+        for name in ("profile", "forecast", "theory"):
+            say(f"- {name}: {said[name]}")
+        say(f"- sharing: {made.sharing()}")
+        say(f"- placement: {made.placing()} {said['placement']}")
+        say(f"- autoscaling: {said['autoscaling']}")
+        say(f"\n1. Simulated: {len(SCHEDULERS)} schedulers, placements and sharing, {REPLICATES} seeds")
+        show(side_by_side(compared))
+        say(f"\n2. Generated {jobs:,} jobs in the publisher's {len(files)} tables: {output / 'raw'}\n")
+        say("3. Ingested and checked for quality")
+        show_ingest(trace.meta, directory)
+        say("\n4. Described")
+        show_description(description)
+        say("\n5. Compared with the cluster's capacity")
+        show_check(cluster, check)
+        say("\n6. Differences between schedulers")
+        show(differences(compared))
+        say(f"\nIn the dashboard: {serve}")
         say(str(report))
 
     data = {
