@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 12
 
+
 def run(
     file: Annotated[Path | None, typer.Argument(metavar="STUDY.yaml", help="What to run; see docs/studies.md.")] = None,
     output: Annotated[
