@@ -75,6 +75,7 @@ def test_files_count_by_content_and_a_missing_one_is_a_user_error(tmp_path, trac
     before = run_key(named, trace)
     copied = tmp_path / "copy.csv"
     copied.write_bytes(file.read_bytes())
+    assert run_key(SCENARIO.with_(prediction=str(copied)), trace) == before
     file.write_text("job_id,predicted_seconds\na,1\n")
     assert run_key(named, trace) != before
     with pytest.raises(UserError, match=r"field 'prediction'.*cannot be read"):
@@ -129,6 +130,7 @@ def test_a_run_that_is_whole_when_its_writer_dies_is_not_made_again(tmp_path, sa
         if by == "recover":
             assert store.recover() == 1
         assert store.run(key, pytest.fail, study="again").studies == ("again",)
+        assert [e.finished is not None for e in store.executions() if e.key == key] == [True]
 
 
 def test_what_is_being_written_now_is_not_taken_for_a_leftover(tmp_path, result):
@@ -195,3 +197,12 @@ def test_a_folder_that_is_no_store_is_a_user_error(tmp_path):
     (tmp_path / "index.sqlite").write_text("this is no database, but text that is long enough")
     with pytest.raises(UserError, match="not an index of runs"):
         RunStore(tmp_path, create=False)
+
+
+def test_a_study_has_its_runs_in_its_own_order(tmp_path, result):
+    store = RunStore(tmp_path)
+    for k in (2, 0, 1):
+        store.put(a_key(k), result, study="s" if k else None)
+    store.join([a_key(1), a_key(0), a_key(2)], "s")
+    assert [run.key for run in store.of_study("s")] == [a_key(1), a_key(0), a_key(2)]
+    assert store.of_study("t") == []

@@ -35,5 +35,6 @@ def die_while_writing(folder: Path, saved: Path, key: str, at: str) -> None:
             half.mkdir(parents=True)
             (half / "jobs.parquet").write_bytes(b"PAR1")
         else:
+            store._index.begin(key)
             result.save(store.folder_of(key))
         os._exit(9)

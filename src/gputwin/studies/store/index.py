@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from gputwin.core.errors import InputError
 from gputwin.simulation.scenario import Scenario, scenario_of
@@ -29,9 +30,11 @@ CREATE TABLE IF NOT EXISTS runs (
   key TEXT PRIMARY KEY, created REAL NOT NULL, trace TEXT NOT NULL, trace_fingerprint TEXT NOT NULL,
   cluster TEXT NOT NULL, nodes INTEGER NOT NULL, gpus INTEGER NOT NULL, jobs INTEGER NOT NULL,
   engine TEXT NOT NULL, scenario TEXT NOT NULL, metrics TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE IF NOT EXISTS members (study TEXT NOT NULL, key TEXT NOT NULL, PRIMARY KEY (study, key)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS members (
+  study TEXT NOT NULL, key TEXT NOT NULL, place INTEGER, PRIMARY KEY (study, key)) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS executions (
   id INTEGER PRIMARY KEY, key TEXT NOT NULL, started REAL, finished REAL, host TEXT NOT NULL, process INTEGER NOT NULL);
+CREATE TABLE IF NOT EXISTS about (id TEXT NOT NULL);
 CREATE INDEX IF NOT EXISTS members_by_key ON members (key);
 CREATE INDEX IF NOT EXISTS executions_by_key ON executions (key);
 """
@@ -113,6 +116,7 @@ class Index:
             with self._transaction() as database:
                 for statement in _TABLES.split(";"):
                     database.execute(statement)
+                database.execute("INSERT INTO about SELECT ? WHERE NOT EXISTS (SELECT * FROM about)", (uuid4().hex,))
                 database.execute(f"PRAGMA user_version = {VERSION}")
 
     def _is_made(self) -> bool:
@@ -145,6 +149,12 @@ class Index:
                 raise
             database.execute("COMMIT")
 
+    @property
+    def id(self) -> str:
+        """Return what tells this index from all others."""
+        with self._connection() as database:
+            return str(database.execute("SELECT id FROM about").fetchone()[0])
+
     def begin(self, key: str) -> int:
         """Return the number of an execution that starts now."""
         with self._transaction() as database:
@@ -154,7 +164,13 @@ class Index:
             )
             return int(found.lastrowid or 0)
 
-    def add(self, row: Mapping[str, Any], studies: Sequence[str], execution: int | None, *, log: bool = True) -> None:
+    def last_execution(self, key: str) -> int | None:
+        """Return the number of the last start of a run; None where none is known."""
+        with self._connection() as database:
+            found = database.execute("SELECT max(id) FROM executions WHERE key = ?", (key,)).fetchone()
+        return None if found[0] is None else int(found[0])
+
+    def add(self, row: Mapping[str, Any], studies: Sequence[str], execution: int | None) -> None:
         """Enter a finished run, the studies that use it, and that its execution has ended; a row that is there stays."""
         with self._transaction() as database:
             values = [row[name] for name in _COLUMNS]
@@ -163,17 +179,31 @@ class Index:
             self._join(database, row["key"], studies)
             if execution is not None:
                 database.execute("UPDATE executions SET finished = ? WHERE id = ?", (time.time(), execution))
-            elif log:
+            else:
                 database.execute(
                     "INSERT INTO executions (key, finished, host, process) VALUES (?, ?, ?, ?)",
                     (row["key"], time.time(), socket.gethostname(), os.getpid()),
                 )
 
     def join(self, keys: Sequence[str], study: str) -> None:
-        """Enter that a study uses these runs."""
+        """Enter that a study uses these runs, in this order."""
         with self._transaction() as database:
-            for key in keys:
-                self._join(database, key, (study,))
+            database.executemany(
+                "INSERT INTO members (study, key, place) VALUES (?, ?, ?) "
+                "ON CONFLICT (study, key) DO UPDATE SET place = excluded.place",
+                [(study, key, place) for place, key in enumerate(keys)],
+            )
+
+    def use(self, key: str, study: str) -> None:
+        """Enter that a study uses this run."""
+        with self._transaction() as database:
+            self._join(database, key, (study,))
+
+    def order_of(self, study: str) -> dict[str, int]:
+        """Return the place of each run in the study that uses it."""
+        with self._connection() as database:
+            rows = database.execute("SELECT key, place FROM members WHERE study = ? AND place NOT NULL", (study,))
+            return {str(key): int(place) for key, place in rows}
 
     @staticmethod
     def _join(database: sqlite3.Connection, key: str, studies: Sequence[str]) -> None:

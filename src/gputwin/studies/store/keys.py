@@ -7,6 +7,7 @@ import json
 from dataclasses import asdict
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import gputwin.simulation
 from gputwin.core.errors import InputError
@@ -18,7 +19,7 @@ from gputwin.traces.dataset import Trace
 from gputwin.traces.sources import sha256
 
 KEY_LENGTH = 32
-_BY_CONTENT = {"trace", "format", "trace_fingerprint", "cluster", "policies"}
+_BY_CONTENT = {"trace", "format", "trace_fingerprint", "cluster", "policies", "prediction"}
 """Fields that name something: what stands there counts, not its name."""
 _RULES = ("oracle", "requested")
 
@@ -29,14 +30,18 @@ def run_key(scenario: Scenario, trace: Trace, cluster: Cluster | None = None) ->
     `cluster` is the scenario's where it is open already.
     """
     target = cluster_of_scenario(scenario, trace) if cluster is None else cluster
+    believed = scenario.prediction
     carbon = None if scenario.power is None else scenario.power.carbon
+    named_by_content: dict[str, Any] = dict.fromkeys(_BY_CONTENT, True)
+    if scenario.power is not None:
+        named_by_content["power"] = {"carbon"}
     parts = {
-        "scenario": scenario.model_dump(mode="json", exclude=_BY_CONTENT),
+        "scenario": scenario.model_dump(mode="json", exclude=named_by_content),
         "trace": trace.meta.fingerprint,
         "cluster": asdict(target),
         "policies": [_digest(Path(file), "policies") for file in scenario.policies],
-        "prediction": None if scenario.prediction in _RULES else _digest(Path(scenario.prediction), "prediction"),
-        "carbon": None if carbon is None or _is_number(carbon) else _digest(Path(carbon), "power.carbon"),
+        "prediction": believed if believed in _RULES else _digest(Path(believed), "prediction"),
+        "carbon": carbon if carbon is None or _is_number(carbon) else _digest(Path(carbon), "power.carbon"),
         "engine": engine_digest(),
     }
     text = json.dumps(parts, sort_keys=True, ensure_ascii=True)

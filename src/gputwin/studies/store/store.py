@@ -41,6 +41,11 @@ class RunStore:
         self._index = Index(self.folder)
         self._held: set[str] = set()
 
+    @property
+    def id(self) -> str:
+        """Return what tells this store from all others."""
+        return self._index.id
+
     @staticmethod
     def key(scenario: Scenario, trace: Trace, cluster: Cluster | None = None) -> str:
         """Return the key of the scenario's run on the trace (`run_key`)."""
@@ -59,13 +64,18 @@ class RunStore:
             return None
         return found[0] if found else None
 
+    def known(self, keys: Sequence[str]) -> set[str]:
+        """Return which of these keys have a finished run."""
+        found = self._index.keys().intersection(keys)
+        return {key for key in found if (self.folder_of(key) / RUN_FILE).is_file()}
+
     def find(self, prefix: str) -> StoredRun:
         """Return the run whose key begins with `prefix`; none or several are a user error."""
         is_key = len(prefix) >= _LEAST_PREFIX and set(prefix) <= set("0123456789abcdef")
         found = self._index.rows("substr(key, 1, ?) = ?", (len(prefix), prefix)) if is_key else []
         if len(found) != 1:
             problem = f"{len(found)} runs have a key that begins with" if found else "no run has a key that begins with"
-            raise UserError(f"{problem} '{prefix}'; see: gputwin runs list {self.folder}")
+            raise UserError(f"{problem} '{prefix}'; see: gputwin runs list --runs {self.folder}")
         return found[0]
 
     def open(self, key: str) -> SimulationResult:
@@ -101,6 +111,11 @@ class RunStore:
         if fields:
             found = [run for run in found if _has(run, fields)]
         return found if limit is None else found[:limit]
+
+    def of_study(self, study: str) -> Sequence[StoredRun]:
+        """Return the finished runs of a study in its own order, the baseline's first."""
+        order = self._index.order_of(study)
+        return sorted(self.list(study=study), key=lambda run: (order.get(run.key, len(order)), run.key))
 
     def executions(self) -> Sequence[Execution]:
         """Return every start of a run, finished or not, in the order of their beginning."""
@@ -149,11 +164,11 @@ class RunStore:
                     return self.put(key, make(), study=study, execution=execution)
         if study is None or study in found.studies:
             return found
-        self.join([key], study)
+        self._index.use(key, study)
         return replace(found, studies=tuple(sorted((*found.studies, study))))
 
     def join(self, keys: Sequence[str], study: str | None) -> None:
-        """Enter that a study uses these runs."""
+        """Enter that a study uses these runs, in this order."""
         if study is not None and keys:
             self._index.join(keys, study)
 
@@ -213,7 +228,7 @@ class RunStore:
             return
         try:
             data = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-            self._index.add(_row(key, data["summary"], data["manifest"]), (), None, log=False)
+            self._index.add(_row(key, data["summary"], data["manifest"]), (), self._index.last_execution(key))
         except (OSError, ValueError, KeyError):
             shutil.rmtree(folder, ignore_errors=True)
 
