@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import random
+import resource
 import signal
 import socket
 import subprocess
@@ -66,13 +67,16 @@ def main() -> None:
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--pause", type=float, default=1.0, help="mean time between a client's reads, s")
+    parser.add_argument("--workspace", type=Path, help="a folder that has a run already; one is made otherwise")
     asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        run = prepare(Path(folder))
+    with tempfile.TemporaryDirectory() as made:
+        folder = asked.workspace or Path(made)
+        run = RunStore(folder).list()[-1].key if asked.workspace else prepare(folder)
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
-        server = subprocess.Popen([*SERVE, "--port", str(port), "--workspace", folder], stdout=subprocess.PIPE)
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        server = subprocess.Popen([*SERVE, "--port", str(port), "--workspace", str(folder)], stdout=subprocess.PIPE)
         assert server.stdout is not None
         server.stdout.readline()
         base = f"http://127.0.0.1:{port}"
@@ -85,6 +89,9 @@ def main() -> None:
         server.send_signal(signal.SIGINT)
         server.wait(20)
     failed = [s for s in seen if s[2] != 200]
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    busy = 1000 * (used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime) / max(len(seen), 1)
+    print(f"the server used {busy:.1f} ms of CPU a read, its start included")
     print(f"{len(seen):,} reads by {asked.clients} clients in {asked.seconds:g} s, {len(failed)} failed")
     tell("all", [s[1] for s in seen])
     for path in dict.fromkeys(s[0] for s in seen):

@@ -52,7 +52,7 @@ def zipped(folder: Path) -> StreamingResponse:
 
 def _packed(folder: Path) -> Iterator[bytes]:
     pipe = _Pipe()
-    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
+    with zipfile.ZipFile(pipe, "w", zipfile.ZIP_STORED) as archive:
         for path in sorted(p for p in folder.iterdir() if p.is_file()):
             entry = zipfile.ZipInfo(f"{folder.name}/{path.name}")
             entry.file_size = path.stat().st_size

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from gputwin.api.running import tenants as tenants_of
 from gputwin.report.html import as_csv
-from gputwin.server.answers import PROBLEMS, UNDER_WAY, Json, TaskRecord, Wait, record, settled, told
+from gputwin.server.answers import PROBLEMS, UNDER_WAY, Json, Kept, TaskRecord, Wait, record, settled, told
 from gputwin.server.downloads import Zip, zipped
 from gputwin.server.requests import RunRequest
 from gputwin.server.service import Service
@@ -38,7 +38,7 @@ class Started(BaseModel):
 def runs_router(service: Service) -> APIRouter:
     """Return the routes below /api/runs, and /api/compare."""
     router = APIRouter(prefix="/api", tags=["runs"], responses=PROBLEMS)
-    space = service.workspace
+    space, kept = service.workspace, Kept()
 
     @router.get("/runs", summary="All runs, the latest first")
     def list_runs(trace: Annotated[str | None, Query(max_length=64)] = None) -> Any:
@@ -76,8 +76,12 @@ def runs_router(service: Service) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Any:
         query = JobQuery(text, tenant, outcome, cause, least_wait, sort, descending, offset, limit)
-        total, jobs = select_jobs(space.run(run), query)
-        return Json({"total": total, "offset": offset, "jobs": jobs.to_dicts()})
+
+        def page() -> dict[str, Any]:
+            total, jobs = select_jobs(space.run(run), query)
+            return {"total": total, "offset": offset, "jobs": jobs.to_dicts()}
+
+        return kept.answer((space.run_path(run), query), page)
 
     @router.get("/runs/{run}/explain", responses=UNDER_WAY, summary="Why a job waited")
     async def explain(
@@ -87,12 +91,11 @@ def runs_router(service: Service) -> APIRouter:
 
     @router.get("/runs/{run}/series", summary="The cluster over time: queue, allocation, fragmentation")
     def series(run: RunId) -> Any:
-        frame = space.run(run).series
-        return Json({name: frame[name].to_list() for name in frame.columns})
+        return kept.answer((space.run_path(run), "series"), lambda: space.run(run).series.to_dict(as_series=False))
 
     @router.get("/runs/{run}/tenants", summary="Who waits, and who holds what others wait for")
     def tenants(run: RunId) -> Any:
-        return Json(tenants_of(space.run(run)).to_json())
+        return kept.answer((space.run_path(run), "tenants"), lambda: tenants_of(space.run(run)).to_json())
 
     @router.get("/runs/{run}/cluster", summary="Every node and device at one moment")
     def cluster(
@@ -102,11 +105,11 @@ def runs_router(service: Service) -> APIRouter:
             float | None, Query(allow_inf_nan=False, description="The moment, s of the trace's clock.")
         ] = None,
     ) -> Any:
-        return Json(cluster_view(space.run(run), share, time))
+        return kept.answer((space.run_path(run), share, time), lambda: cluster_view(space.run(run), share, time))
 
     @router.get("/runs/{run}/nodes/{node}", summary="A node and the jobs that ran on it")
     def node(run: RunId, node: Annotated[int, InPath(ge=0, le=10**7)]) -> Any:
-        return Json(node_view(space.run(run), node))
+        return kept.answer((space.run_path(run), "node", node), lambda: node_view(space.run(run), node))
 
     @router.get("/runs/{run}/download", response_class=Zip, summary="The whole run as a zip archive")
     def download(run: RunId) -> Any:
