@@ -29,7 +29,7 @@ from gputwin.studies.eta.record import Record
 from gputwin.traces.dataset import Trace
 from gputwin.traces.slicing import before
 
-MOST_ARRIVALS = 10_000_000
+MOST_ARRIVALS = 2_000_000
 """Later arrivals that one command simulates, in all futures together; with more, they come for a shorter time."""
 BACKTEST_DRAWS = 20
 SOON_SECONDS = 1.0
