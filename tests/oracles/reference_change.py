@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from tests.oracles.reference import Ask, Job, Machine, Node, Outcome, Reference, Spot
 
 DOWN, UP, DRAIN = "down", "up", "drain"
+START, STOP = "start", "stop"
 FIRST, FACTOR, QUEUES = 3.0, 3.0, 3
 
 
@@ -100,10 +101,12 @@ class Changing(Reference):
         limits: tuple[float, float, int] = (FIRST, FACTOR, QUEUES),
         promote: float = 0.0,
         elastic: tuple[float, float, float] | None = None,
+        pool: Sequence[int] = (),
+        commands: Sequence[tuple[float, int, str, float]] = (),
     ) -> None:
         super().__init__(nodes, jobs, "fifo" if order in ("srtf", "las") else order, backfill, placement)
         self.order, self.preemption, self.costs = order, preemption, costs or Costs()
-        self.speeds, self.node_changes = speeds, sorted(node_changes, key=lambda c: c[0])
+        self.speeds, self.node_changes = speeds, sorted(node_changes, key=lambda c: c[:2])
         self.limits, self.promote = limits, promote
         self.elastic = elastic
         """Least share of instances, exponent of scaling, s a resize takes."""
@@ -111,6 +114,13 @@ class Changing(Reference):
         self.segments: list[Segment] = []
         self.out: set[int] = set()
         self.draining: set[int] = set()
+        self.pool = set(pool)
+        """Nodes that are off until a command starts them."""
+        self.commands = sorted(commands, key=lambda c: c[0])
+        """(time, node, start | stop | drain, s it takes to boot), in the order in which they are given."""
+        self.off: set[int] = set(pool)
+        self.booting: dict[int, float] = {}
+        """Node to when it is up."""
         self.fresh: set[int] = set()
         """Jobs that started in this pass."""
 
@@ -220,6 +230,7 @@ class Changing(Reference):
         self.running.remove(j)
         for spot in outcome.spots:
             self.machines[spot.node].take(spot.ask, spot.devices, -1)
+        self._turn_off_drained()
         self.reserved = None
         if why == "finished":
             outcome.fate = "finished"
@@ -242,16 +253,19 @@ class Changing(Reference):
         coming = sorted(range(len(self.jobs)), key=lambda j: (self.jobs[j].submit, j))
         never = [self.placer.place(self.machines, job) is None for job in self.jobs]
         changes = list(self.node_changes)
-        while coming or self.running or (self.waiting and (changes or self._promotions())):
+        while coming or self.running or (self.waiting and (changes or self._promotions() or self._nodes_come())):
             times = [self.end[j] for j in self.running] + [self.jobs[j].submit for j in coming[:1]]
             times += [time for time, *_ in changes[:1]] + self._crossings() + self._promotions()
-            self._advance(min(times))
+            times += list(self.booting.values())
+            self._advance(min(times + [time for time, *_ in self.commands[:1]]))
             for j in [j for j in self.running if self.end[j] == self.now]:
                 self._stop(j, "finished")
             for kind in (DOWN, UP, DRAIN):
                 for time, n, what in [c for c in changes if c[0] == self.now and c[2] == kind]:
                     changes.remove((time, n, what))
                     self._change_node(n, what)
+                if kind == UP:
+                    self._end_boots()
             for j in self.running:
                 self._bring_up(j)
             for j in self.waiting:
@@ -263,11 +277,59 @@ class Changing(Reference):
                     self.outcomes[j].fate = "never fits"
                 else:
                     self.waiting.append(j)
-            self._sort()
-            self._pass()
-            self._grow()
-            self._sort()
+            if self.now in times:
+                self._schedule()
+            ended = any(self.end[j] == self.now for j in self.running)
+            is_due = self.commands and self.commands[0][0] == self.now and not ended
+            # What is commanded comes after all else at that time; another pass follows.
+            if is_due and self._obey():
+                self._schedule()
         return self.outcomes
+
+    def _schedule(self) -> None:
+        self._sort()
+        self._pass()
+        self._grow()
+        self._sort()
+
+    # --- Nodes of a pool. ---
+
+    def _nodes_come(self) -> bool:
+        return bool(self.booting or self.commands)
+
+    def _end_boots(self) -> None:
+        for n in [n for n, up in self.booting.items() if up == self.now]:
+            del self.booting[n]
+
+    def _obey(self) -> bool:
+        """Carry out the commands of this time that fit the state of their node; return whether there was one."""
+        obeyed = False
+        while self.commands and self.commands[0][0] == self.now:
+            _, n, what, delay = self.commands.pop(0)
+            is_up = n not in self.out and n not in self.off and n not in self.booting
+            obeyed = obeyed or (is_up if what == DRAIN else (n in self.off) == (what == START))
+            if what == START and n in self.off:
+                self.off.discard(n)
+                self.booting[n] = self.now + delay
+            elif what == DRAIN and is_up:
+                self._change_node(n, DRAIN)
+            elif what == STOP and n not in self.off:
+                if n not in self.booting:
+                    self._change_node(n, DOWN)
+                self.out.discard(n)
+                self.draining.discard(n)
+                self.booting.pop(n, None)
+                self.off.add(n)
+            self._turn_off_drained()
+        self._end_boots()
+        return obeyed
+
+    def _turn_off_drained(self) -> None:
+        for n in [n for n in self.draining if n in self.pool]:
+            if not any(s.node == n for j in self.running for s in self.outcomes[j].spots):
+                self.out.discard(n)
+                self.draining.discard(n)
+                self.off.add(n)
 
     def _sort(self) -> None:
         self.waiting.sort(key=lambda j: (self._key(j), j))
@@ -307,8 +369,15 @@ class Changing(Reference):
     def _visible(self) -> list:
         """Return the machines as jobs may use them: a node that is out has nothing to give."""
         machines = [m.copy() for m in self.machines]
-        for n in self.out:
+        for n in (*self.out, *self.off, *self.booting):
             machines[n] = Closed(machines[n])
+        return machines
+
+    def _with(self, nodes: Sequence[int]) -> list:
+        """Return the machines as jobs could use them if these nodes were up."""
+        machines = self._visible()
+        for n in nodes:
+            machines[n] = self.machines[n].copy()
         return machines
 
     def _pass(self) -> None:
@@ -395,6 +464,7 @@ class Changing(Reference):
         for spot in spots[len(outcome.spots) :]:
             self.machines[spot.node].take(spot.ask, spot.devices)
         outcome.spots = spots
+        self._turn_off_drained()
         saving = sum(amount for kind, amount in life.phases[:1] if kind == "save")
         if life.debt == 0 and saving == 0:
             life.debt = self.elastic[2]
@@ -472,10 +542,18 @@ class Changing(Reference):
         head = self.waiting[0]
         if self.backfill == "strict" and j != head:
             return "behind_other_job"
-        machines, self.machines = self.machines, self._visible()
+        machines = self.machines
+        visible, booted, all_up = self._visible(), self._with(self.booting), self._with([*self.out, *self.booting])
+        self.machines = visible
         cause, lacks = self._shortage(self.jobs[j]), not self._each_group_fits(j)
+        self.machines = booted
+        starts = self._each_group_fits(j)
+        self.machines = all_up
+        returns = self._each_group_fits(j)
         self.machines = machines
-        return "outage" if self.out and lacks and self._each_group_fits(j) else cause
+        if lacks and starts:
+            return "node_startup"
+        return "outage" if lacks and returns else cause
 
 
 def totals(run: Changing) -> list[Counter[str]]:

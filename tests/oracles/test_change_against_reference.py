@@ -13,8 +13,10 @@ from dataclasses import dataclass
 import pytest
 
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.engine.kernel import Stepper
 from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS
-from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
+from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance, Pool
+from gputwin.simulation.node_commands import drain_nodes, start_nodes, stop_nodes
 from gputwin.simulation.run import Changes, Run, Scheduler, run
 from tests.oracles.cases import Case, bits, random_case
 from tests.oracles.reference_change import Changing, Costs
@@ -36,6 +38,8 @@ class Setting:
     windows: tuple[tuple[int, float | None, float, float], ...]
     promote: float
     elastic: tuple[float, float, float] | None
+    pool: tuple[int, ...] = ()
+    commands: tuple[tuple[float, int, str, float], ...] = ()
 
     @property
     def changes(self) -> Changes:
@@ -49,6 +53,7 @@ class Setting:
             checkpoints=Checkpoints(c.interval, c.save, c.restart, resize, c.on_preemption),
             faults=Faults(maintenance=tuple(windows)) if self.windows else None,
             elasticity=Elasticity(*self.elastic[:2]) if self.elastic else None,
+            pool=Pool(self.pool) if self.pool else None,
         )
 
     @property
@@ -74,6 +79,8 @@ class Setting:
             node_changes=changes,
             promote=self.promote,
             elastic=self.elastic,
+            pool=self.pool,
+            commands=self.commands,
         )
         plain.simulate()
         return plain
@@ -82,7 +89,18 @@ class Setting:
         """Return the engine's finished run."""
         rules = Scheduler(self.order, self.backfill, self.placement, self.parameters)
         workload, cluster, typical = case.engine_input
-        return run(workload, cluster, rules, typical=typical, changes=self.changes)
+        drive = self.drive if self.pool else None
+        return run(workload, cluster, rules, typical=typical, changes=self.changes, drive=drive)
+
+    def drive(self, stepper: Stepper) -> None:
+        """Give the commands, each at its time."""
+        for time in sorted({time for time, *_ in self.commands}):
+            if stepper.run_until(time):
+                return
+            now = [(node, what, delay) for at, node, what, delay in self.commands if at == time]
+            stop_nodes(stepper, time, [node for node, what, _ in now if what == "stop"])
+            drain_nodes(stepper, time, [node for node, what, _ in now if what == "drain"])
+            start_nodes(stepper, time, {node: delay for node, what, delay in now if what == "start"})
 
 
 def random_setting(seed: int, case: Case) -> Setting | None:
@@ -98,6 +116,8 @@ def random_setting(seed: int, case: Case) -> Setting | None:
         Costs(2, 0.25, 0.75, False),
     ]
     promote = dice.choice([0.0, 0.0, 1.5]) if order == "las" else 0.0
+    pool, commands = _random_pool(dice, len(case.nodes), min(job.submit for job in case.jobs))
+    windows = _random_windows(dice, len(case.nodes))
     setting = Setting(
         order=order,
         backfill=dice.choice(["strict", "greedy"]),
@@ -106,12 +126,28 @@ def random_setting(seed: int, case: Case) -> Setting | None:
         # With promotion and costs, jobs can preempt each other for ever.
         costs=Costs() if promote else dice.choice(kinds),
         speeds=dice.choice([None, None, {"A": 0.5, "B": 2.0}, {"A": 0.75}]),
-        windows=_random_windows(dice, len(case.nodes)),
+        windows=tuple(window for window in windows if window[0] not in pool),
         promote=promote,
         elastic=dice.choice([None, None, (0.5, 1.0, 0.0), (0.25, 0.5, 0.5)]),
+        pool=pool,
+        commands=commands,
     )
-    changes = setting.preemption or setting.speeds or setting.windows or setting.elastic
+    changes = setting.preemption or setting.speeds or setting.windows or setting.elastic or setting.pool
     return setting if changes else None
+
+
+def _random_pool(
+    dice: random.Random, nodes: int, begin: float
+) -> tuple[tuple[int, ...], tuple[tuple[float, int, str, float], ...]]:
+    """Return the nodes of a pool and what is commanded of them when, from `begin` on; in the end all are started."""
+    pool = tuple(n for n in range(nodes) if dice.random() < 0.4) if dice.random() < 0.4 else ()
+    commands = {}
+    for _ in range(dice.choice([2, 4, 8]) if pool else 0):
+        at, n = begin + dice.choice([0.0, 0.5, 1.0, 2.0, 2.5, 3.0, 5.0, 6.5]), dice.choice(pool)
+        kind = dice.choice(["start", "start", "stop", "drain"])
+        commands[at, n] = (at, n, kind, dice.choice([0.0, 0.5, 1.0, 2.5]))
+    last = [(50.0, n, "start", 1.0) for n in pool]
+    return pool, (*sorted(commands.values()), *last)
 
 
 def _random_windows(dice: random.Random, nodes: int) -> tuple[tuple[int, float | None, float, float], ...]:

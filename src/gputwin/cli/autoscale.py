@@ -1,4 +1,4 @@
-"""`gputwin autoscale`: scaling rules side by side on a serving trace."""
+"""`gputwin autoscale`: scaling rules side by side on a serving trace, or node pools on a batch trace (`--cluster`)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ def run(
     rule: Annotated[
         list[str] | None,
         typer.Option(
-            "--rule", help="threshold, hpa, knative, predictive, hybrid, keda; repeatable; default: all but keda."
+            "--rule",
+            help="threshold, hpa, knative, predictive, hybrid, keda (default: all but keda); "
+            "with --cluster: cluster-autoscaler, karpenter (default: both). Repeatable.",
         ),
     ] = None,
     sla: Annotated[
@@ -56,6 +58,28 @@ def run(
     first_part: Annotated[
         float, typer.Option("--first-part", help="Share of the trace on which settings are chosen.")
     ] = 0.5,
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            "--cluster", help="Node pools for a batch trace: a YAML file with limits and prices, or a cluster."
+        ),
+    ] = None,
+    spot: Annotated[
+        list[float] | None,
+        typer.Option("--spot", help="Largest share of spot nodes, as in 0.3, with --cluster; repeatable; default 0."),
+    ] = None,
+    availability: Annotated[
+        Path | None, typer.Option("--availability", help="CSV of when spot nodes can be had; see docs/autoscaling.md.")
+    ] = None,
+    zone: Annotated[
+        list[str] | None, typer.Option("--zone", help="Part of the names of zones to take from it; repeatable.")
+    ] = None,
+    hazard: Annotated[float, typer.Option("--hazard", help="Losses of a running spot node per hour.")] = 0.0,
+    checkpoint: Annotated[
+        str | None,
+        typer.Option("--checkpoint", help="interval=30m,save=1m,restart=2m of jobs on spot nodes; interval=best too."),
+    ] = None,
+    seeds: Annotated[int, typer.Option("--seeds", help="Runs with spot nodes, each with its own luck.")] = 3,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the tables and a report.")
     ] = None,
@@ -73,7 +97,31 @@ def run(
         gputwin autoscale language_m-large_client_rates.csv.gz --load 0.005 --service 10s -o scaling
 
         gputwin autoscale genai --rule hpa --rule hybrid --sla 3m --json
+
+        gputwin autoscale synthetic:pai2020?jobs=100000 --cluster pai2020 --spot 0 --spot 0.3
     """
+    if cluster is not None:
+        from gputwin.cli.node_pools import PoolArguments, run_pools
+
+        run_pools(
+            PoolArguments(
+                trace,
+                cluster,
+                rule,
+                spot,
+                availability,
+                zone,
+                hazard,
+                checkpoint,
+                seeds,
+                output,
+                format,
+                seed,
+                json,
+                quiet,
+            )
+        )
+        return
     from gputwin.autoscaling.candidates import COMPARED
     from gputwin.autoscaling.compare import Options, compare
     from gputwin.autoscaling.serving.workload import service_of

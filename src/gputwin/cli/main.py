@@ -16,6 +16,7 @@ from gputwin.cli import (
     check,
     demo,
     describe,
+    eta,
     explain,
     fit,
     forecast,
@@ -31,10 +32,13 @@ from gputwin.cli import (
     queueing,
     report,
     reproduce,
+    reproduce_all,
     reproduce_schedulers,
+    runs,
     simulate,
     slice,
     split,
+    study,
     traces,
     tune,
 )
@@ -72,7 +76,9 @@ def _common(
 
 app.add_typer(traces.app, name="traces")
 reproduce_schedulers.add_to(reproduce.app)
+reproduce_all.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(runs.app, name="runs")
 for verb in (
     ingest,
     generate,
@@ -87,6 +93,7 @@ for verb in (
     policies,
     profile,
     predict,
+    eta,
     forecast,
     queueing,
     plan,
@@ -95,12 +102,13 @@ for verb in (
     fit,
     mig,
     tune,
+    study,
     report,
     demo,
     bench,
 ):
     app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run))
-for group in (traces.app, reproduce.app):
+for group in (traces.app, reproduce.app, runs.app):
     for command in group.registered_commands:
         if command.callback is not None:
             command.callback = with_common_options(command.callback)

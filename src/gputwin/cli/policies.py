@@ -27,6 +27,7 @@ def run(
     """
     from gputwin.autoscaling.decisions.registry import RULES
     from gputwin.autoscaling.pools.registry import POOL_RULES
+    from gputwin.simulation.planning.snapshot import PLANNERS
     from gputwin.simulation.policy import KINDS, load_policies
 
     for path in policies or ():
@@ -35,6 +36,9 @@ def run(
         {"kind": kind, "name": p.name, "rule": p.rule, "parameters": dict(p.parameters), "source": p.source}
         for kind, registry in KINDS.items()
         for p in registry
+    ]
+    entries += [
+        {"kind": "planner", "name": p.name, "rule": p.rule, "parameters": {}, "source": p.source} for p in PLANNERS
     ]
     entries += [
         {"kind": kind, "name": r.name, "rule": r.rule, "parameters": r.numbers(), "source": r.source}

@@ -46,6 +46,10 @@ def run(
     quota: Annotated[
         str, typer.Option("--quota", help="GPUs that tenants may hold at most, as in llm=16,vision=8.")
     ] = "",
+    planner: Annotated[
+        str, typer.Option("--planner", help="Who runs on which GPU model, planned at rounds; see `gputwin policies`.")
+    ] = "",
+    round: Annotated[str, typer.Option("--round", help="Length of a planner's round.")] = "6m",
     preempt: Annotated[
         str, typer.Option("--preempt", help="Who must yield to a job that does not fit; see `gputwin policies`.")
     ] = "",
@@ -101,6 +105,8 @@ def run(
 
         gputwin simulate trace --quota llm=16 --against run
 
+        gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
+
         gputwin simulate run/scenario.yaml -o again
     """
     from gputwin.cli.show import comparison_json
@@ -119,6 +125,7 @@ def run(
         "backfill": backfill,
         "placement": placement,
         "fairness": _fairness(fairness, quota),
+        "planner": {"policy": planner, "round_seconds": _seconds(round)} if planner else None,
         "preemption": preempt,
         "sharing": share,
         "speed": _speeds(speed),

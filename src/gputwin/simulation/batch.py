@@ -134,25 +134,40 @@ class Batch:
             if progress is not None:
                 progress(len(results), len(calls))
 
+        self.each(function, calls, done)
+        return [results[i] for i in range(len(calls))]
+
+    def each(
+        self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], done: Callable[[int, T], None]
+    ) -> None:
+        """Call `done` with the number of each call and its result as soon as it is there; none is kept here.
+
+        The first error of a call ends the batch.
+        """
+        left = dict.fromkeys(range(len(calls)))
+
+        def tell(i: int, result: T) -> None:
+            del left[i]
+            done(i, result)
+
         if self._lent is None and (self._workers == 1 or len(calls) == 1):
             for i, call in enumerate(calls):
-                done(i, _call(function, call))
-            return [results[i] for i in range(len(calls))]
+                tell(i, _call(function, call))
+            return
         lost = 0
-        while len(results) < len(calls):
-            open_calls = [i for i in range(len(calls)) if i not in results]
-            before = len(results)
+        while left:
+            open_calls, before = list(left), len(left)
             try:
-                if not results and not is_compiled():
+                if before == len(calls) and not is_compiled():
                     # The first one compiles the engine, which the others then find in the cache.
                     open_calls = open_calls[:1]
-                self._run({i: calls[i] for i in open_calls}, function, done)
+                self._run({i: calls[i] for i in open_calls}, function, tell)
             except BrokenExecutor:
-                lost = 0 if len(results) > before else lost + 1
+                lost = 0 if len(left) < before else lost + 1
                 if self._lent is not None:
                     # Nobody but its owner can replace it.
-                    for i in (i for i in range(len(calls)) if i not in results):
-                        done(i, _call(function, calls[i]))
+                    for i in list(left):
+                        tell(i, _call(function, calls[i]))
                 self._end(at_once=True)
                 if lost >= _MOST_LOST:
                     raise GputwinError(
@@ -162,7 +177,6 @@ class Batch:
             except BaseException:
                 self._end(at_once=True)
                 raise
-        return [results[i] for i in range(len(calls))]
 
     def _run(
         self, calls: dict[int, tuple[Any, ...]], function: Callable[..., T], done: Callable[[int, T], None]

@@ -17,6 +17,7 @@ from gputwin.simulation.engine.state.lives import (
     RESIZE,
     RESTART,
     SAVE,
+    SAVE_WHEN_DRAINED,
     SAVE_WHEN_PREEMPTED,
 )
 from gputwin.simulation.engine.state.outages import FIXED, LOGNORMAL, NEVER, WEIBULL, Outages
@@ -39,6 +40,8 @@ class Checkpoints:
     on_preemption: bool = True
     most_stops: float = 10_000.0
     """A job stopped as often gives up, so that jobs that undo each other's work for ever end all the same."""
+    on_drain: bool = False
+    """A job that runs on a draining node until it goes down saves before it stops: there was notice enough."""
 
     def __post_init__(self) -> None:
         if not self.interval_seconds >= 0:
@@ -73,6 +76,7 @@ def costs_of(checkpoints: Checkpoints, elasticity: Elasticity | None) -> Floats:
     costs[INTERVAL], costs[SAVE] = checkpoints.interval_seconds, checkpoints.save_seconds
     costs[RESTART], costs[RESIZE] = checkpoints.restart_seconds, checkpoints.resize_seconds
     costs[SAVE_WHEN_PREEMPTED], costs[MOST_STOPS] = checkpoints.on_preemption, checkpoints.most_stops
+    costs[SAVE_WHEN_DRAINED] = checkpoints.on_drain
     costs[EXPONENT] = 1.0 if elasticity is None else elasticity.exponent
     return costs
 
@@ -85,6 +89,14 @@ class Maintenance:
     drain_time: float
     down_time: float
     up_time: float = math.inf
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Nodes that are started and stopped while the run goes on; `up` are those that are up when it begins."""
+
+    nodes: tuple[int, ...]
+    up: tuple[int, ...] = ()
 
 
 REPAIRS = ("exponential", "weibull", "lognormal", "fixed")
@@ -139,14 +151,22 @@ class Faults:
         return laws
 
 
-def with_faults(events: Events, outages: Outages, faults: Faults, begin: float) -> Events:
-    """Return the heap with each node's first failure after `begin` and all maintenance."""
+def with_faults(events: Events, outages: Outages, faults: Faults, begin: float, pool: Pool | None = None) -> Events:
+    """Return the heap with each node's first failure after `begin`, all maintenance, and the nodes that are off at first."""
     codes: list[tuple[float, int]] = []
+    if pool is not None:
+        _check_pool(pool, faults, outages.pooled.size)
+        outages.pooled[list(pool.nodes)] = True
     if faults.mtbf_seconds < math.inf:
         uniform = _first_uniforms(outages)
         _, shape, scale = outages.laws[0]
         times = begin + scale * (-np.log(uniform)) ** (1.0 / shape)
         codes += [(float(t), (int(NODE_DOWN) << 40) | n) for n, t in enumerate(times)]
+        outages.due[:] = times
+    for n in sorted(set(pool.nodes) - set(pool.up)) if pool is not None else ():
+        # Off before the first job comes, but not before it is known which jobs fit on no node at all.
+        outages.due[n] = begin
+        codes.append((begin, (int(NODE_DOWN) << 40) | n))
     for window in faults.maintenance:
         for time, kind in ((window.drain_time, DRAIN), (window.down_time, NODE_DOWN), (window.up_time, NODE_UP)):
             if time < math.inf:
@@ -155,6 +175,16 @@ def with_faults(events: Events, outages: Outages, faults: Faults, begin: float) 
     heap.heap[: len(codes)] = sorted(codes)
     heap.count[0] = len(codes)
     return heap
+
+
+def _check_pool(pool: Pool, faults: Faults, nodes: int) -> None:
+    """Raise a user error where a node of the pool does not exist or has maintenance of its own."""
+    unknown = [n for n in (*pool.nodes, *pool.up) if not 0 <= n < nodes]
+    if unknown:
+        raise UserError(f"the pool has node {unknown[0]}, but the cluster has {nodes} nodes, counted from 0")
+    planned = {window.node for window in faults.maintenance} & set(pool.nodes)
+    if planned:
+        raise UserError(f"node {min(planned)} belongs to a pool and cannot have maintenance; remove one of them")
 
 
 def _first_uniforms(outages: Outages) -> Floats:

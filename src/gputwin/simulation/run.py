@@ -18,7 +18,7 @@ from gputwin.simulation.engine.fit.devices import fullest
 from gputwin.simulation.engine.fit.index import FIRST_FITS, make_index
 from gputwin.simulation.engine.fit.room import MANY
 from gputwin.simulation.engine.fit.totals import make_totals
-from gputwin.simulation.engine.kernel import Rules, run_world
+from gputwin.simulation.engine.kernel import Rules, Stepper
 from gputwin.simulation.engine.placing.scores import asking
 from gputwin.simulation.engine.queue.jobs import make_queue
 from gputwin.simulation.engine.queue.shape_tree import make_shape_tree, no_shape_tree
@@ -59,7 +59,8 @@ from gputwin.simulation.engine.world import (
     TOPOLOGY,
     World,
 )
-from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, costs_of, with_faults
+from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Pool, costs_of, with_faults
+from gputwin.simulation.planning.drive import Planning, RoundDriver, check_planning
 from gputwin.simulation.policy import (
     BACKFILLS,
     FAIRNESS,
@@ -77,7 +78,7 @@ from gputwin.simulation.policy_source import checked, raise_if_not_ours
 from gputwin.simulation.roles import hardest_first
 from gputwin.simulation.tenants import Fairness, check_tenants, exceeding, make_tenants
 from gputwin.simulation.typical import typical_jobs
-from gputwin.simulation.workload import Workload, with_shapes_apart, with_sizes
+from gputwin.simulation.workload import Workload, with_models_apart, with_shapes_apart, with_sizes
 
 _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 MOST_DEVICES = 62
@@ -110,10 +111,14 @@ class Changes:
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     faults: Faults | None = None
     elasticity: Elasticity | None = None
+    pool: Pool | None = None
+    planning: Planning | None = None
+    """A planner says who runs, instead of order and backfill."""
 
     def any(self) -> bool:
         """Return whether something may change."""
-        return bool(self.preemption or self.speed or self.faults is not None or self.elasticity is not None)
+        parts = (self.faults, self.elasticity, self.pool, self.planning)
+        return bool(self.preemption or self.speed or any(part is not None for part in parts))
 
 
 @dataclass(frozen=True)
@@ -149,10 +154,12 @@ def run(
     typical: Records | None = None,
     changes: Changes | None = None,
     told: Callable[[World], None] | None = None,
+    drive: Callable[[Stepper], None] | None = None,
 ) -> Run:
     """Return the outcome of the workload on the cluster under the scheduler's rules.
 
-    `told` is called from time to time with the world as it stands.
+    `told` is called from time to time with the world as it stands. `drive` is handed the run to take it to its end: it
+    may stop at any time, look, and start or stop nodes of the pool.
     """
     scheduler = scheduler or Scheduler()
     if bin_seconds is not None and not (math.isfinite(bin_seconds) and bin_seconds > 0):
@@ -171,11 +178,13 @@ def run(
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
     )
     settings, counters = np.zeros(1, SETTINGS), np.zeros(1, COUNTERS)
-    settings["backfill"] = backfill.mode
+    # Under a plan all wait in one queue, as under strict order.
+    settings["backfill"] = STRICT if changes.planning is not None else backfill.mode
     settings["gang"] = _GANGS[placement.gang]
+    settings["planned"] = changes.planning is not None
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
     changing = changes.any()
-    tracks = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
+    tracks = EASY <= settings["backfill"][0] < LOSS or (settings["backfill"][0] == GREEDY and max_wait < np.inf)
     settings["corrects"] = tracks
     settings["tracks"] = tracks or changing
     settings["changes"] = changing
@@ -205,7 +214,13 @@ def run(
         # Who alone exceeds its tenant's limit never starts.
         world.queue.shapes["never_fits"][exceeding(workload, tenants)] = 1
     try:
-        world = run_world(world, rules, told)
+        stepper = Stepper(world, rules, told)
+        if changes.planning is not None:
+            drive = RoundDriver(changes.planning, workload)
+        if drive is not None:
+            drive(stepper)
+        stepper.run_until()
+        world = stepper.world
     except NumbaError as error:
         raise_if_not_ours((*rules, placement.score), error)
         raise
@@ -281,6 +296,8 @@ def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None) -
         workload = with_shapes_apart(workload, "tenant")
     if changes.preemption and (field := PREEMPTIONS.get(changes.preemption).apart):
         workload = with_shapes_apart(workload, field)
+    if changes.planning is not None:
+        workload = with_models_apart(workload)
     if changes.elasticity is not None:
         workload = with_sizes(workload, changes.elasticity.least_share)
     return workload
@@ -304,6 +321,10 @@ def _settled(changes: Changes, order: Ordering, given: Mapping[str, float], back
             field="checkpoints",
             remedy="set on_preemption, or give interval_seconds",
         )
+    if changes.planning is not None:
+        check_planning(changes.planning)
+        if changes.preemption or changes.elasticity is not None or changes.pool is not None:
+            raise UserError("a planner decides who runs; leave out preemption, elasticity and node pools")
     if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
         raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
     if changes.any() and backfill == "conservative":
@@ -408,7 +429,7 @@ def _make_world(
     outages = make_outages(machines, seeds, faults.laws(), kept=changing)
     events = make_events(4096 if changing else jobs.size * (1 + tracked + (max_wait < np.inf)))
     if changing:
-        events = with_faults(events, outages, faults, begin)
+        events = with_faults(events, outages, faults, min(begin, float(jobs["submit"][0])), changes.pool)
     values = _values(SPEEDS.get(changes.speed), changes.speed_parameters) if changes.speed else np.zeros(0)
     speeds = np.ones((2, max(len(workload.models), values.size)))
     speeds[0, : len(workload.models)] = [changes.speeds.get(model, 1.0) for model in workload.models]
@@ -439,10 +460,12 @@ def _make_world(
         lives=make_lives(jobs, workload.slots, costs_of(changes.checkpoints, changes.elasticity), kept=changing),
         outages=outages,
         tenants=tenants,
+        planned=np.zeros(jobs.size + 1 if settings["planned"][0] else 1, np.int32),
         turns=make_turns(jobs if tenants.usage.size else jobs[:0], shapes.size, tenants.usage.size),
         speeds=speeds,
         loop=np.zeros(LOOP, np.int64),
         clock=np.zeros(1),
+        until=np.full(1, np.inf),
         series=make_series(begin, width, bins, machines.free),
         knobs=knobs,
         settings=settings,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -75,12 +76,16 @@ class ClusterAutoscaler:
         """Return the growth of one group, or else nodes to remove."""
         types = {group.type.name: group.type for group in self.groups}
         stays = [node for node in observation.nodes if not node.is_leaving and node.type in types]
-        rooms = [(node.type, room_on(node, types[node.type])) for node in stays]
-        _, left = place(observation.waiting, rooms)
-        awaited = {
-            node.name for node, (_, room) in zip(stays, rooms, strict=True) if room != room_on(node, types[node.type])
-        }
-        sizes = {group.name: sum(node.group == group.name for node in stays) for group in self.groups}
+        left: list[Task] = []
+        awaited: set[str] = set()
+        if observation.waiting:
+            rooms = [(node.type, room_on(node, types[node.type])) for node in stays]
+            before = [dict(room) for _, room in rooms]
+            _, left = place(observation.waiting, rooms, partly=True)
+            changed = (room != was for (_, room), was in zip(rooms, before, strict=True))
+            awaited = {node.name for node, is_awaited in zip(stays, changed, strict=True) if is_awaited}
+        count = Counter(node.group for node in stays)
+        sizes = {group.name: count[group.name] for group in self.groups}
         if left:
             grown = self._grow(observation, memory, tuple(left), sizes)
             if grown is not None:
@@ -174,6 +179,8 @@ class ClusterAutoscaler:
     def _is_unneeded(self, node: Node, stays: list[Node], types: Mapping[str, NodeType]) -> bool:
         if not node.is_ready or any(task.is_pinned for task in node.tasks):
             return False
+        if not node.tasks:
+            return True
         kind = types[node.type]
         free = room_on(node, kind)
         gpus = [name for name, amount in kind.capacity.items() if name.startswith("gpu") and amount > 0]

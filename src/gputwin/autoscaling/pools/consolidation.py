@@ -137,7 +137,10 @@ def _replacement(pool: Karpenter, nodes: Sequence[Node], left: Sequence[Task], p
     able = [
         kind
         for kind in pool.types
-        if kind.price_per_hour < price and fits(needs, kind.capacity) and all(accepts(task, kind.name) for task in left)
+        if kind.price_per_hour < price
+        and kind.name not in pool.unavailable
+        and fits(needs, kind.capacity)
+        and all(accepts(task, kind.name) for task in left)
     ]
     if len(nodes) > 1:
         # A replacement of the same type as a node that leaves would only restart it: that node could stay instead.

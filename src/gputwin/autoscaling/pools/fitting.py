@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gputwin.autoscaling.pools.interface import Node, NodeType, Task
 
@@ -30,8 +33,8 @@ def room_on(node: Node, kind: NodeType) -> Room:
     """Return what is free on a node."""
     room = dict(kind.capacity)
     for task in node.tasks:
-        for _ in range(task.instances):
-            take(room, task.needs)
+        for name, amount in task.needs.items():
+            room[name] = room.get(name, 0) - amount * task.instances
     return room
 
 
@@ -54,27 +57,65 @@ def total_capacity(types: Iterable[NodeType]) -> dict[str, int]:
     return most
 
 
-def place(tasks: Sequence[Task], rooms: list[tuple[str, Room]]) -> tuple[list[Task], list[Task]]:
+def place(
+    tasks: Sequence[Task], rooms: list[tuple[str, Room]], *, partly: bool = False
+) -> tuple[list[Task], list[Task]]:
     """Return the tasks that fit into `rooms` (type name, free) and those that do not; rooms are filled in place.
 
-    A gang takes room only if all its instances fit.
+    First fit: each instance goes to the first room that has what it needs. A gang takes room only if all its instances
+    fit; `partly`: it takes what there is, and is left with the instances it still lacks room for.
     """
-    placed, left = [], []
+    names = sorted({name for task in tasks for name, amount in task.needs.items() if amount > 0})
+    free = np.array([[room.get(name, 0) for name in names] for _, room in rooms], np.int64).reshape(
+        len(rooms), len(names)
+    )
+    types = np.array([name for name, _ in rooms])
+    placed: list[Task] = []
+    left: list[Task] = []
+    refused: dict[tuple[object, ...], int] = {}
+    taken: list[tuple[Task, NDArray[np.int64], NDArray[np.int64]]] = []
     for task in tasks:
-        tried = [dict(room) for _, room in rooms] if task.instances > 1 else []
-        for _ in range(task.instances):
-            found = next((room for name, room in rooms if accepts(task, name) and fits(task.needs, room)), None)
-            if found is None:
-                break
-            take(found, task.needs)
-        else:
-            placed.append(task)
+        key = (tuple(sorted(task.needs.items())), task.types)
+        # Room only shrinks: what did not fit once does not fit later.
+        if refused.get(key, task.instances + 1) <= task.instances:
+            left.append(task)
             continue
-        left.append(task)
-        for (_, room), before in zip(rooms, tried, strict=False):
-            room.clear()
-            room.update(before)
+        counts = _instances_that_fit(task, names, free)
+        if task.types:
+            counts *= np.isin(types, task.types)
+        upto = np.cumsum(counts)
+        most = int(upto[-1]) if upto.size else 0
+        if most < task.instances:
+            refused[key] = 1 if partly else task.instances
+            left.append(replace(task, instances=task.instances - most) if partly and most else task)
+            if not partly or not most:
+                continue
+        else:
+            last = int(np.searchsorted(upto, task.instances))
+            counts[last] -= upto[last] - task.instances
+            counts[last + 1 :] = 0
+            placed.append(task)
+        rows = np.flatnonzero(counts)
+        free[rows] -= counts[rows, None] * _needs(task, names)
+        taken.append((task, rows, counts[rows]))
+    for task, rows, counts in taken:
+        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
+            take(rooms[row][1], {name: amount * count for name, amount in task.needs.items()})
     return placed, left
+
+
+def _needs(task: Task, names: Sequence[str]) -> NDArray[np.int64]:
+    return np.array([task.needs.get(name, 0) for name in names], np.int64)
+
+
+def _instances_that_fit(task: Task, names: Sequence[str], free: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return how many instances of the task each row of `free` has room for, at most all of them."""
+    needs = _needs(task, names)
+    asked = needs > 0
+    counts = np.full(free.shape[0], task.instances, np.int64)
+    if asked.any():
+        counts = np.minimum(counts, (free[:, asked] // needs[asked]).min(axis=1, initial=task.instances))
+    return np.maximum(counts, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,25 +131,27 @@ class Packing:
 
 def pack_new(tasks: Sequence[Task], kind: NodeType, most: int) -> Packing:
     """Return how many new nodes of one type the tasks need (first fit, the largest first), at most `most`."""
-    rooms: list[tuple[str, Room]] = []
+    names = sorted({*kind.capacity, *(name for task in tasks for name, amount in task.needs.items() if amount > 0)})
+    empty = np.array([[kind.capacity.get(name, 0) for name in names]], np.int64)
+    free = np.zeros((0, len(names)), np.int64)
     placed, left = [], []
     for task in largest_first(tasks, kind.capacity):
-        if not accepts(task, kind.name) or not fits(task.needs, kind.capacity):
+        each = int(_instances_that_fit(task, names, empty)[0]) if accepts(task, kind.name) else 0
+        if each == 0:
             left.append(task)
             continue
-        # Only a gang can take room and then fail.
-        before = [(name, dict(room)) for name, room in rooms] if task.instances > 1 else rooms
-        for _ in range(task.instances):
-            found = next((room for _, room in rooms if fits(task.needs, room)), None)
-            if found is None and len(rooms) < most:
-                found = dict(kind.capacity)
-                rooms.append((kind.name, found))
-            if found is None:
-                rooms = before
-                left.append(task)
-                break
-            take(found, task.needs)
-        else:
-            placed.append(task)
-    free = [room.get(name, 0) / amount for _, room in rooms for name, amount in kind.capacity.items() if amount > 0]
-    return Packing(len(rooms), tuple(placed), tuple(left), sum(free) / len(free) if free else 0.0)
+        counts = _instances_that_fit(task, names, free)
+        upto = np.minimum(np.cumsum(counts), task.instances)
+        counts = np.diff(upto, prepend=0)
+        rest = task.instances - int(counts.sum())
+        new = -(-rest // each)
+        if free.shape[0] + new > most:
+            left.append(task)
+            continue
+        free = np.concatenate([free, np.repeat(empty, new, axis=0)])
+        counts = np.concatenate([counts, np.minimum(each, rest - each * np.arange(new, dtype=np.int64))])
+        free -= counts[:, None] * _needs(task, names)
+        placed.append(task)
+    has = empty[0] > 0
+    wasted = float((free[:, has] / empty[0, has]).mean()) if free.shape[0] and has.any() else 0.0
+    return Packing(free.shape[0], tuple(placed), tuple(left), wasted)

@@ -55,6 +55,8 @@ class Karpenter:
     most_candidates: int = 100
     origin_epoch_s: float = 0.0
     """What time 0 is in seconds since 1970 (UTC), for the schedules of budgets."""
+    unavailable: tuple[str, ...] = ()
+    """Types of which no node can be had just now (insufficient capacity): none is started."""
 
     def __post_init__(self) -> None:
         if self.policy not in POLICIES:
@@ -91,8 +93,10 @@ class Karpenter:
         self, observation: PoolObservation, stays: Sequence[Node], count: int
     ) -> tuple[tuple[Launch, ...], tuple[str, ...]]:
         """Return nodes to start, the cheapest type for each, and tasks that fit nowhere."""
+        if not observation.waiting:
+            return (), ()
         rooms = [(node.type, room_on(node, self.by_name[node.type])) for node in stays]
-        _, left = place(observation.waiting, rooms)
+        _, left = place(observation.waiting, rooms, partly=True)
         used = _capacity(self.by_name[node.type] for node in stays)
         claims, unplaced = self._claims(left)
         bought = []
@@ -122,7 +126,11 @@ class Karpenter:
         claims: list[tuple[list[NodeType], dict[str, int], list[Task]]] = []
         unplaced = []
         for task in largest_first(tasks, total_capacity(self.types)):
-            able = [kind for kind in self.types if accepts(task, kind.name) and fits(task.needs, kind.capacity)]
+            able = [
+                kind
+                for kind in self.types
+                if kind.name not in self.unavailable and accepts(task, kind.name) and fits(task.needs, kind.capacity)
+            ]
             if not able:
                 unplaced.append(task.name)
                 continue

@@ -85,3 +85,9 @@ def compiled_as(function: F, signature: Any) -> F:
     with _cached_here():
         result: F = njit(signature, cache=True, _nrt=False)(function)
     return result
+
+
+def only_version(function: Any) -> Any:
+    """Return what `compiled_as` made, with its entry point."""
+    (version,) = function.overloads.values()
+    return version

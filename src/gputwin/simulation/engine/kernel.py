@@ -7,7 +7,7 @@ itself is compiled once and serves every policy, built-in or a user's.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any, NamedTuple
 
 import numba
@@ -16,13 +16,14 @@ from numba import types
 
 from gputwin.simulation.engine.changes.handle import handle_change, handle_nothing
 from gputwin.simulation.engine.changes.rates import settle_nothing, settle_rates
-from gputwin.simulation.engine.compiled import compiled_as, config
+from gputwin.simulation.engine.compiled import compiled_as, config, only_version
 from gputwin.simulation.engine.interpreted import wrapped
-from gputwin.simulation.engine.loop import ENDED, FULL_LOG, run
+from gputwin.simulation.engine.loop import ENDED, FULL_LOG, REACHED, run
 from gputwin.simulation.engine.passes.conservative import conservative_pass
 from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.passes.fair import fair_greedy_pass, fair_strict_pass
 from gputwin.simulation.engine.passes.greedy import greedy_pass, greedy_pass_with_limit
+from gputwin.simulation.engine.passes.planned import planned_pass
 from gputwin.simulation.engine.passes.preemptive import greedy_preemptive_pass, strict_preemptive_pass
 from gputwin.simulation.engine.passes.strict import strict_pass
 from gputwin.simulation.engine.queue.jobs import WAITING
@@ -73,31 +74,51 @@ class Rules(NamedTuple):
     gate: Callable[..., bool] = no_gate
 
 
-def run_world(world: World, rules: Rules, told: Callable[[World], None] | None = None) -> World:
-    """Run the world to its end under these rules and return it; `told` is called from time to time."""
-    changes = world.settings["changes"][0] != 0
-    parts = (
-        *rules,
-        _pass_of(world),
-        handle_change if changes else handle_nothing,
-        settle_rates if changes else settle_nothing,
-    )
-    if config.DISABLE_JIT:
-        kernel, functions = (lambda world, *rules: run(wrapped(world), *rules)), list(parts)
-    else:
-        kind = numba.typeof(world)
-        functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
-        kernel = _kernel(kind)
-    # Less than nothing says that the run has not begun.
-    world.loop[BUDGET] = -SLICE
-    while (why := kernel(world, *functions)) != ENDED:
-        if why == FULL_LOG:
-            world = _enlarged(world)
+class Stepper:
+    """A run that can be left at any time and taken up again: all of its state is in `world`.
+
+    Between two calls of `run_until` others may look at the world and schedule events (`schedule_from_outside`), at the
+    time up to which it was run or later.
+    """
+
+    def __init__(self, world: World, rules: Rules, told: Callable[[World], None] | None = None) -> None:
+        self.world, self.told = world, told
+        changes = world.settings["changes"][0] != 0
+        parts = (
+            *rules,
+            _pass_of(world),
+            handle_change if changes else handle_nothing,
+            settle_rates if changes else settle_nothing,
+        )
+        if config.DISABLE_JIT:
+            self._kernel, self._functions = (lambda world, *rules: run(wrapped(world), *rules)), list(parts)
         else:
-            world.loop[BUDGET] = SLICE
-            if told is not None:
-                told(world)
-    return world
+            kind = numba.typeof(world)
+            self._functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
+            # Entered directly: the dispatcher would look at the type of every array of the world, 2 ms each time.
+            self._kernel = only_version(_kernel(kind)).entry_point
+        # Less than nothing says that the run has not begun.
+        world.loop[BUDGET] = -SLICE
+
+    def run_until(self, time: float = np.inf) -> bool:
+        """Carry out all that happens up to and at `time`, s; return whether the run is over."""
+        self.world.until[0] = time
+        while True:
+            why = self._kernel(self.world, *self._functions)
+            if why in (ENDED, REACHED):
+                return bool(why == ENDED)
+            if why == FULL_LOG:
+                self.world = _enlarged(self.world)
+            else:
+                self.world.loop[BUDGET] = SLICE
+                if self.told is not None:
+                    self.told(self.world)
+
+    def make_room(self, events: int) -> None:
+        """Let the heap have room for as many more events as are to be scheduled from outside."""
+        heap = self.world.events
+        if heap.count[0] + events + 64 >= heap.heap.size:
+            self.world = self.world._replace(events=compacted(heap, self.world.queue.jobs, events + 64))
 
 
 def _enlarged(world: World) -> World:
@@ -115,6 +136,8 @@ def _enlarged(world: World) -> World:
 
 def _pass_of(world: World) -> Callable[..., None]:
     mode = int(world.settings["backfill"][0])
+    if world.settings["planned"][0]:
+        return planned_pass
     if world.settings["preempts"][0]:
         return _PREEMPTIVE_PASSES[mode]
     return greedy_pass_with_limit if mode == GREEDY and world.max_wait[0] < np.inf else _PASSES[mode]
@@ -148,4 +171,11 @@ def _kernel(world: Any) -> Any:
 
 @cache
 def _compiled(function: Callable[..., Any], signature: Any) -> Any:
-    return compiled_as(function, signature)
+    made: Any = compiled_as(function, signature)
+    # The loop asks for it at each entry; finding it among the versions of a function takes long.
+    made.get_compile_result = partial(_same, only_version(made))
+    return made
+
+
+def _same(found: Any, signature: Any) -> Any:
+    return found

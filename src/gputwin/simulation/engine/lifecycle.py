@@ -21,6 +21,7 @@ from gputwin.simulation.engine.fit.totals import PASSED, begin_waiting, note_arr
 from gputwin.simulation.engine.queue.jobs import WAITING, insert, push, remove, take_out
 from gputwin.simulation.engine.state.events import CORRECT, FINISH, schedule
 from gputwin.simulation.engine.state.lives import (
+    BY_DRAIN,
     BY_FINISH,
     BY_PREEMPTION,
     BY_RESIZE,
@@ -29,6 +30,7 @@ from gputwin.simulation.engine.state.lives import (
     RESTART,
     RUNNING_ROOT,
     SAVE,
+    SAVE_WHEN_DRAINED,
     SAVE_WHEN_PREEMPTED,
     SHRUNK,
     STARTED,
@@ -180,7 +182,8 @@ def _end_segment(world: World, j: int, now: float, why: int) -> None:
     job.end = np.inf
     life.queued = now
     life.overhead, life.saving, life.rate = lives.costs[RESTART], 0, 1.0
-    if why == BY_PREEMPTION and lives.costs[SAVE_WHEN_PREEMPTED] != 0.0:
+    saves = why == BY_PREEMPTION and lives.costs[SAVE_WHEN_PREEMPTED] != 0.0
+    if saves or (why == BY_DRAIN and lives.costs[SAVE_WHEN_DRAINED] != 0.0):
         life.safe = job.done
         life.overhead += lives.costs[SAVE]
     life.lost += job.done - life.safe
@@ -206,7 +209,7 @@ def resize(world: World, j: int, target: int, now: float) -> None:
     lives.counts[INSTANCES] += wanted - size
     lives.counts[SHRUNK] += (wanted < full) - (size < full)
     if wanted < size:
-        release(world, job.first_slot + wanted, job.first_slot + size)
+        release(world, job.first_slot + wanted, job.first_slot + size, now)
     else:
         take_up(world, j, job.first_slot + size, job.first_slot + wanted)
     job.shape = target

@@ -14,6 +14,7 @@ from gputwin.simulation.engine.placing.place import place, place_one, unplace
 from gputwin.simulation.engine.queue.jobs import WAITING, push, remove
 from gputwin.simulation.engine.state.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
 from gputwin.simulation.engine.state.lives import BY_FINISH, SHRUNK, STARTED, has_log_room
+from gputwin.simulation.engine.state.outages import has_room_for_changes
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.state.running import believe
 from gputwin.simulation.engine.state.series import BEGIN, WIDTH, advance
@@ -30,8 +31,9 @@ from gputwin.simulation.engine.world import (
     World,
 )
 
-ENDED, PAUSED, FULL_LOG = range(3)
-"""Why the loop returned: the run is over; its budget is spent; the log of segments or the heap is to be enlarged."""
+ENDED, PAUSED, FULL_LOG, REACHED = range(4)
+"""Why the loop returned: the run is over; its budget is spent; the log of segments or the heap is to be enlarged; nothing
+more happens until the time at which it was to be left (World.until)."""
 
 
 def run(
@@ -75,10 +77,14 @@ def run(
             elif not _has_room_for_an_instant(world, arrival):
                 return FULL_LOG
         planned = world.reserved_from[0] if mode == CONSERVATIVE and world.queue.counts[WAITING] > 0 else np.inf
-        if coming == np.inf and upcoming == np.inf and planned == np.inf:
+        soonest = min(coming, upcoming, planned)
+        present = world.queue.counts[WAITING] + world.counters[0].running
+        if soonest > world.until[0] and (soonest < np.inf or present > 0):
+            return REACHED
+        if soonest == np.inf:
             _close(world, now)
             return ENDED
-        now = min(coming, upcoming, planned)
+        now = soonest
         advance(
             world.series,
             world.machines,
@@ -126,7 +132,7 @@ def _has_room_for_an_instant(world: World, arrival: int) -> bool:
         together += 1
     present = world.queue.counts[WAITING] + world.counters[0].running + together - arrival
     room = world.events.count[0] + 4 * present + 64 < world.events.heap.size
-    room = room and world.outages.count[0] + world.machines.nodes.size < world.outages.log.size
+    room = room and has_room_for_changes(world.outages, world.machines.nodes.size)
     return room and has_log_room(world.lives, world.counters[0].running)
 
 
@@ -157,7 +163,7 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     """
     mode = world.settings[0].backfill
     s = wide(world.queue.jobs[j].shape)
-    alone = world.queue.counts[WAITING] == 0 and world.settings[0].fair == 0
+    alone = world.queue.counts[WAITING] == 0 and world.settings[0].fair == 0 and world.settings[0].planned == 0
     # Without a release since the last pass, whoever waits still cannot start, so under greedy skip j goes next.
     greedy = mode == GREEDY and world.counters[0].starving == 0
     passable = greedy and world.queue.shapes[s].waiting == 0

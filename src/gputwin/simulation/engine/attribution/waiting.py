@@ -10,7 +10,7 @@ unless it asks for network cards or has a limit per node.
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.attribution.causes import BEHIND, OUTAGE, QUOTA, blame, cause_of
+from gputwin.simulation.engine.attribution.causes import BEHIND, OUTAGE, QUOTA, STARTUP, blame, cause_of
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.counting import catch_up, hold, hold_kind, release, release_kind, total_of_kind
 from gputwin.simulation.engine.fit.index import FULL, LOG_END, has_room
@@ -28,7 +28,7 @@ from gputwin.simulation.engine.fit.totals import (
 )
 from gputwin.simulation.engine.queue.jobs import LISTED
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
-from gputwin.simulation.engine.state.outages import hidden_room
+from gputwin.simulation.engine.state.outages import ASKED, BOOTS, OUT, hidden_room
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.world import World
 
@@ -36,7 +36,10 @@ from gputwin.simulation.engine.world import World
 @compiled
 def reason(world: World, s: int) -> int:
     """Return what keeps a job of shape s from starting now."""
-    if world.outages.count[1] > 0 and _would_fit(world, s):
+    booting = world.outages.count[BOOTS]
+    if booting > 0 and _would_fit(world, s, True):
+        return wide(STARTUP)
+    if world.outages.count[OUT] > booting and _would_fit(world, s, False):
         return wide(OUTAGE)
     alone = world.queue.shapes[s].joined == KNOWN and _needs_no_totals(world, s)
     return cause_of(
@@ -45,14 +48,17 @@ def reason(world: World, s: int) -> int:
 
 
 @compiled
-def _would_fit(world: World, s: int) -> bool:
-    """Return whether shape s lacks room now, and each of its groups would have it if no node were out."""
+def _would_fit(world: World, s: int, booting: bool) -> bool:
+    """Return whether shape s lacks room now, and each of its groups would have it if no node were out.
+
+    `booting`: if those that boot were up.
+    """
     shape, lacks = world.queue.shapes[s], False
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r, size = wide(world.groups[g].request), wide(world.groups[g].size)
         if not has_room(world.index, world.machines, world.requests, r, size, FULL):
             lacks = True
-            hidden = hidden_room(world.outages, world.machines, world.requests, world.index.allowed, r)
+            hidden = hidden_room(world.outages, world.machines, world.requests, world.index.allowed, r, booting)
             visible = size - hidden
             if visible > 0 and not has_room(world.index, world.machines, world.requests, r, visible, FULL):
                 return False
@@ -85,8 +91,8 @@ def end_pass(world: World, head: int, now: float) -> None:
             _open_entries(world, s, now)
     world.totals.state[NEW_SHAPES] = 0
     world.totals.state[PASSED] = world.index.log_end[LOG_END]
-    if world.outages.count[1] > 0 or world.outages.count[2] > 0:
-        world.outages.count[2] = world.outages.count[1]
+    if world.outages.count[OUT] > 0 or world.outages.count[ASKED] > 0:
+        world.outages.count[ASKED] = world.outages.count[OUT]
         for k in range(world.queue.counts[LISTED]):
             s = wide(world.queue.listed[k])
             if world.queue.shapes[s].joined == KNOWN:

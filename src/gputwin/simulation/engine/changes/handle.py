@@ -10,10 +10,10 @@ from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.index import touch
 from gputwin.simulation.engine.lifecycle import enter_rank, queue_of, requeue, stop
 from gputwin.simulation.engine.queue.jobs import push, remove
-from gputwin.simulation.engine.state.events import CROSS, DRAIN, NODE_DOWN, NODE_UP, PROMOTE, schedule
-from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, MOST_STOPS, progress
+from gputwin.simulation.engine.state.events import BOOT, CROSS, DRAIN, NODE_DOWN, NODE_UP, PROMOTE, YIELD, schedule
+from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, BY_PREEMPTION, FOR, MOST_STOPS, progress
 from gputwin.simulation.engine.state.outages import drained, draw_seconds, set_state
-from gputwin.simulation.engine.state.records import DOWN, DRAINING, UP, wide
+from gputwin.simulation.engine.state.records import BOOTING, DOWN, DRAINING, OFF, UP, wide
 from gputwin.simulation.engine.world import GAVE_UP, RUNS, WAITS, World
 
 
@@ -33,6 +33,10 @@ def handle_change(
         _come_back(world, number, now)
     elif kind == DRAIN:
         _drain(world, number, now)
+    elif kind == BOOT:
+        _boot(world, number, now)
+    elif kind == YIELD:
+        _yield(world, number, now, order, promotion)
     elif kind == CROSS:
         _cross(world, number, now, rank, crossing)
     elif kind == PROMOTE:
@@ -56,32 +60,55 @@ def wait_again(world: World, j: int, now: float, order: Any, promotion: Any) -> 
 
 @compiled
 def _fail(world: World, n: int, now: float, order: Any, promotion: Any) -> None:
-    """Stop what runs on node n; it is repaired after a time that is drawn."""
-    state = world.machines.nodes[n].state
-    if state not in (UP, DRAINING):
+    """Stop what runs on node n; it is repaired after a time that is drawn, or off if it belongs to a pool."""
+    state, pooled = world.machines.nodes[n].state, world.outages.pooled[n]
+    if state not in (UP, DRAINING) and not (pooled and state == BOOTING):
+        return
+    if pooled and world.outages.due[n] != now:
         return
     why = BY_DRAIN if state == DRAINING else BY_FAILURE
-    set_state(world.outages, world.machines, world.series.capacity, n, DOWN, now)
+    set_state(world.outages, world.machines, world.series.capacity, n, OFF if pooled else DOWN, now)
     while world.machines.nodes[n].first_slot >= 0:
         j = wide(world.links[world.machines.nodes[n].first_slot].job)
         stop(world, j, now, wide(why))
         wait_again(world, j, now, order, promotion)
     touch(world.index, world.machines, n, False)
     world.counters[0].reserved_job = -1
-    if why == BY_FAILURE:
+    if why == BY_FAILURE and not pooled:
         repair = draw_seconds(world.outages, n, wide(1))
         if repair < np.inf:
             schedule(world.events, now + repair, NODE_UP, n)
 
 
 @compiled
+def _yield(world: World, j: int, now: float, order: Any, promotion: Any) -> None:
+    """Stop the running job j, since the plan gives its place to others."""
+    if world.queue.jobs[j].outcome == RUNS:
+        world.lives.counts[FOR] = -1
+        stop(world, j, now, wide(BY_PREEMPTION))
+        wait_again(world, j, now, order, promotion)
+
+
+@compiled
+def _boot(world: World, n: int, now: float) -> None:
+    """Let node n of a pool, which is off, start; it is up when it is due."""
+    if world.machines.nodes[n].state != OFF:
+        return
+    set_state(world.outages, world.machines, world.series.capacity, n, BOOTING, now)
+    schedule(world.events, world.outages.due[n], NODE_UP, n)
+
+
+@compiled
 def _come_back(world: World, n: int, now: float) -> None:
+    if world.outages.pooled[n] and (world.machines.nodes[n].state != BOOTING or world.outages.due[n] != now):
+        return
     set_state(world.outages, world.machines, world.series.capacity, n, UP, now)
     touch(world.index, world.machines, n, True)
     world.counters[0].reserved_job = -1
     failure = draw_seconds(world.outages, n, wide(0))
     if failure < np.inf:
         schedule(world.events, now + failure, NODE_DOWN, n)
+    world.outages.due[n] = now + failure
 
 
 @compiled

@@ -13,16 +13,17 @@ from gputwin.simulation.engine.fit.index import FIRST_FITS
 from gputwin.simulation.engine.fit.totals import ARRIVALS, NEW_SHAPES, OPEN_SHAPES
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.placing.place import fits, place, unplace
-from gputwin.simulation.engine.queue.jobs import before, first_of_all
+from gputwin.simulation.engine.queue.jobs import first_of_all
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
 from gputwin.simulation.engine.queue.startable import (
     CLOSED,
     SHORT_ONLY,
-    candidate,
     gather,
+    gather_shape,
     lacking,
     list_touched,
     next_beside,
+    start_gathering,
     wait_for,
 )
 from gputwin.simulation.engine.reservations.first_blocked import reserve
@@ -60,19 +61,12 @@ def easy_pass(
     first_shape, window = wide(queue.jobs[head].shape), world.reserved_from[0] - now
     count = _shapes_to_ask(world, first_shape, anew)
     count_changes(world)
+    start_gathering(world)
+    for k in range(count):
+        gather_shape(world, wide(queue.candidates[k]), window)
     gather(world, nodes, window, True, first_shape)
     while True:
         j = next_beside(world, window)
-        kept = 0
-        for k in range(count):
-            s = wide(queue.candidates[k])
-            other = candidate(world, s, window) if shapes[s].waiting > 0 else wide(-1)
-            if other >= 0:
-                queue.candidates[kept] = s
-                kept += 1
-                if j < 0 or before(queue.jobs, other, j):
-                    j = other
-        count = kept
         if j < 0:
             break
         s = wide(queue.jobs[j].shape)

@@ -17,6 +17,7 @@ from gputwin.simulation.engine.queue.startable import (
     lacking,
     list_touched,
     next_with_room,
+    start_gathering,
     wait_for,
 )
 from gputwin.simulation.engine.state.records import wide
@@ -34,6 +35,7 @@ def greedy_pass(
     nodes = list_touched(world, world.counters[0].held_back != 0)
     world.counters[0].held_back = 0
     fresh = _new_shapes(world)
+    start_gathering(world)
     gather(world, nodes, 0.0, False, wide(NOBODY))
     while True:
         j = next_with_room(world)

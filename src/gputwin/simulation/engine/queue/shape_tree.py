@@ -72,7 +72,7 @@ def make_shape_tree(
     # Of several groups, the one that asks for most GPUs decides where a shape lies.
     hardest = np.lexsort((asks["cpu"], milli, of_shape))[np.cumsum(shapes["groups"]) - 1]
     at = asks[hardest]
-    order = np.lexsort((at["size"], at["memory"], at["cpu"], at["kind"], at["share"], at["whole"], at["models"]))
+    order = np.lexsort((at["memory"], at["cpu"], at["size"], at["kind"], at["share"], at["whole"], at["models"]))
     leaves = 1 << max(shapes.size - 1, 1).bit_length()
     tree = ShapeTree(
         branches=np.zeros(2 * leaves, BRANCH),

@@ -128,6 +128,12 @@ def has_all_room(world: World, s: int) -> bool:
     return False
 
 
+@inlined
+def start_gathering(world: World) -> None:
+    """Forget whom the last pass gathered."""
+    world.queue.tree.gathered[0] = 0
+
+
 @compiled
 def gather(world: World, count: int, window: float, beside: bool, head: int) -> None:
     """Collect the shapes that may start thanks to one of the `count` touched nodes, in the order of their jobs.
@@ -140,7 +146,6 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
     leaves = branches.size // 2
     measure_free(world, count, beside)
     most, left = tree.most[0], tree.most[1]
-    tree.gathered[0] = 0
     stack[0], top = 1, 1
     while top > 0:
         top -= 1
@@ -157,10 +162,22 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
             top += 2
             continue
         s = wide(tree.shape_at[k - leaves])
-        if s != head:
-            j = candidate(world, s, window) if beside else _first_with_room(world, s)
+        if beside and s != head:
+            gather_shape(world, s, window)
+        elif not beside:
+            j = _first_with_room(world, s)
             if j >= 0:
                 _add(tree, jobs[j].key, j, s)
+
+
+@inlined
+def gather_shape(world: World, s: int, window: float) -> None:
+    """Add shape s to those gathered, if one of its jobs may overtake and it was not asked before in this pass."""
+    shape = world.queue.shapes[s]
+    if shape.waiting > 0 and shape.tried != world.counters[0].passes:
+        j = candidate(world, s, window)
+        if j >= 0:
+            _add(world.queue.tree, world.queue.jobs[j].key, j, s)
 
 
 @compiled

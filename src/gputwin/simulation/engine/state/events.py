@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.interpreted import wrapped
 from gputwin.simulation.engine.state.records import Ints, Records, wide
 
 FINISH = wide(0)  # number: job
@@ -21,6 +22,9 @@ STARVE = wide(4)  # number: job that has waited its maximum
 DRAIN = wide(5)  # number: node that takes no more jobs
 CROSS = wide(6)  # number: running job whose rank changes
 PROMOTE = wide(7)  # number: job that has waited so long that its service is forgotten
+BOOT = wide(8)  # number: node of a pool that is started
+YIELD = wide(9)  # number: running job that a plan stops
+ROUND = wide(10)  # a plan says who starts now
 _KIND_SHIFT = 40
 
 EVENT = np.dtype([("time", np.float64), ("code", np.int64)], align=True)
@@ -68,6 +72,12 @@ def schedule(events: Events, time: float, kind: int, number: int) -> None:
         heap[k].time, heap[k].code = heap[parent].time, heap[parent].code
         k = parent
     heap[k].time, heap[k].code = time, code
+
+
+def schedule_from_outside(events: Events, time: float, kind: int, number: int) -> None:
+    """Add an event while the loop is not running; the heap must have room."""
+    plain = getattr(schedule, "py_func", schedule)
+    plain(wrapped(events), time, kind, number)
 
 
 @inlined

@@ -1,4 +1,4 @@
-"""Nodes that come and go: up, draining (takes no more jobs), down, booting.
+"""Nodes that come and go: up, draining (takes no more jobs), down, booting, off (of a pool, not started).
 
 What is free on a node that is not up is hidden: the node then has less than no CPU and no free GPU, so that nothing fits
 there and no other part of the engine needs to know.
@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.room import MANY
 from gputwin.simulation.engine.state.records import (
+    BOOTING,
     DOWN,
     FREE_MODELS,
+    OFF,
     UP,
     WHOLE,
     Flags,
@@ -35,13 +37,19 @@ NEVER, WEIBULL, LOGNORMAL, FIXED = range(4)
 """Laws of a time: never; shape and scale; mean and deviation of its logarithm; always the same."""
 
 
+LOGGED, OUT, ASKED, BOOTS = range(4)
+"""Positions in Outages.count: changes logged; nodes draining, down or booting; how many were last asked; nodes booting."""
+
+
 class Outages(NamedTuple):
     """What is hidden on each node, the log of nodes that changed state, and the laws of failure and repair."""
 
     hidden: Ints  # [n, CPU, memory, disk, RDMA, then each device's share, then each one's memory]
     log: Records  # NODE_CHANGE
-    count: Ints  # type: ignore[assignment]  # [3]: changes logged, nodes that are not up, and how many were last asked
-    out: SmallInts  # nodes that are not up, in no order
+    count: Ints  # type: ignore[assignment]  # see LOGGED below
+    out: SmallInts  # nodes that are draining, down or booting, in no order
+    pooled: Flags  # [n] whether the node belongs to a pool: it is started and stopped from outside
+    due: Floats  # [n] of a pool: when its next change comes, the only time at which an event agrees with it
     random: NDArray[np.uint64]  # [n]
     laws: Floats  # [2, 3]: of failure and of repair: law, and its two numbers
 
@@ -51,19 +59,31 @@ def make_outages(machines: Machines, seeds: NDArray[np.uint64], laws: Floats, *,
     nodes, devices = machines.nodes.size, machines.gpus.shape[1]
     return Outages(
         np.zeros((nodes if kept else 1, 4 + 2 * devices), np.int64),
-        np.zeros(4 * nodes + 1024 if kept else 1, NODE_CHANGE),
-        np.zeros(3, np.int64),
+        np.zeros(8 * nodes + 1024 if kept else 1, NODE_CHANGE),
+        np.zeros(4, np.int64),
         np.zeros(nodes if kept else 1, np.int32),
+        np.zeros(nodes if kept else 1, np.bool_),
+        np.full(nodes if kept else 1, np.inf),
         seeds if kept else seeds[:1],
         laws,
     )
 
 
+CHANGES_AT_ONCE = 4
+"""A node changes its state at most so often at one instant: goes down, is started, boots in no time, drains."""
+
+
+@compiled
+def has_room_for_changes(outages: Outages, nodes: int) -> bool:
+    """Return whether the log has room for what one instant can bring."""
+    return outages.count[LOGGED] + CHANGES_AT_ONCE * nodes < outages.log.size
+
+
 def grown(outages: Outages, nodes: int) -> Outages:
-    """Return the same with room for each node to change its state once."""
-    if outages.count[0] + nodes < outages.log.size:
+    """Return the same with room for what one instant can bring."""
+    if outages.count[LOGGED] + CHANGES_AT_ONCE * nodes < outages.log.size:
         return outages
-    log = np.zeros(2 * outages.log.size + nodes, NODE_CHANGE)
+    log = np.zeros(2 * outages.log.size + CHANGES_AT_ONCE * nodes, NODE_CHANGE)
     log[: outages.log.size] = outages.log
     return outages._replace(log=log)
 
@@ -97,20 +117,24 @@ def set_state(outages: Outages, machines: Machines, capacity: Ints, n: int, stat
     node, was = machines.nodes[n], machines.nodes[n].state
     if was == state:
         return
-    entry = outages.log[outages.count[0]]
+    entry = outages.log[outages.count[LOGGED]]
     entry.time, entry.node, entry.state = now, n, state
-    outages.count[0] += 1
+    outages.count[LOGGED] += 1
+    outages.count[BOOTS] += (state == BOOTING) - (was == BOOTING)
     node.state = state
-    if was == UP:
-        outages.out[outages.count[1]] = n
-        outages.count[1] += 1
-        hide(outages, machines, capacity, n, True)
-    elif state == UP:
-        outages.count[1] -= 1
+    was_out, is_out = was not in (UP, OFF), state not in (UP, OFF)
+    if is_out and not was_out:
+        outages.out[outages.count[OUT]] = n
+        outages.count[OUT] += 1
+    elif was_out and not is_out:
+        outages.count[OUT] -= 1
         at = 0
         while outages.out[at] != n:
             at += 1
-        outages.out[at] = outages.out[outages.count[1]]
+        outages.out[at] = outages.out[outages.count[OUT]]
+    if was == UP:
+        hide(outages, machines, capacity, n, True)
+    elif state == UP:
         _show(outages, machines, capacity, n)
 
 
@@ -166,11 +190,16 @@ def _move(machines: Machines, capacity: Ints, k: int, amount: int) -> None:
 
 
 @compiled
-def hidden_room(outages: Outages, machines: Machines, requests: Records, allowed: Flags, r: int) -> int:
-    """Return how many instances of r would fit on the nodes that are not up, beside what still runs there."""
+def hidden_room(outages: Outages, machines: Machines, requests: Records, allowed: Flags, r: int, booting: bool) -> int:
+    """Return how many instances of r would fit on the nodes that are out, beside what still runs there.
+
+    `booting`: only on those that boot.
+    """
     total = 0
-    for k in range(outages.count[1]):
-        total += _room_on_hidden(outages, machines, requests, allowed, r, wide(outages.out[k]))
+    for k in range(outages.count[OUT]):
+        n = wide(outages.out[k])
+        if not booting or machines.nodes[n].state == BOOTING:
+            total += _room_on_hidden(outages, machines, requests, allowed, r, n)
     return total
 
 
@@ -221,6 +250,6 @@ def is_empty(machines: Machines, n: int) -> bool:
 
 @inlined
 def drained(outages: Outages, machines: Machines, capacity: Ints, n: int, now: float) -> None:
-    """Let a draining node on which nothing runs any more be down."""
+    """Let a draining node on which nothing runs any more be down; off, if it belongs to a pool."""
     if is_empty(machines, n):
-        set_state(outages, machines, capacity, n, DOWN, now)
+        set_state(outages, machines, capacity, n, OFF if outages.pooled[n] else DOWN, now)

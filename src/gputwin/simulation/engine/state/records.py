@@ -50,12 +50,13 @@ NODE = np.dtype(
         ("domain", np.int64),
         ("first_planned", np.int64),  # an instance planned here, start of a list; -1: none
         ("first_slot", np.int64),  # an instance that runs here, start of a list; -1: none (kept for backfilling only)
-        ("state", np.int64),  # UP, DRAINING, DOWN or BOOTING
+        ("state", np.int64),  # UP, DRAINING, DOWN, BOOTING or OFF
         ("fragmentation", np.float64),
     ],
     align=True,
 )
-UP, DRAINING, DOWN, BOOTING = range(4)
+UP, DRAINING, DOWN, BOOTING, OFF = range(5)
+"""States of a node: takes jobs; takes no more; failed or in maintenance; starts; a node of a pool that is not started."""
 
 DEVICE = np.dtype([("free", np.int64), ("memory_free", np.int64)], align=True)
 

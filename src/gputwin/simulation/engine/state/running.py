@@ -52,7 +52,7 @@ def discharge(world: World, j: int, now: float) -> None:
 
 
 @compiled
-def release(world: World, begin: int, end: int) -> None:
+def release(world: World, begin: int, end: int, now: float) -> None:
     """Free the instances in slots begin..end of a job that runs on."""
     for i in range(begin, end):
         n = wide(world.slots[i].node)
@@ -61,6 +61,8 @@ def release(world: World, begin: int, end: int) -> None:
             hide(world.outages, world.machines, world.series.capacity, n, False)
         touch(world.index, world.machines, n, True)
         _unlink(world, i)
+        if world.machines.nodes[n].state == DRAINING:
+            drained(world.outages, world.machines, world.series.capacity, n, now)
 
 
 @compiled

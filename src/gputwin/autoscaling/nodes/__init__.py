@@ -1,0 +1,1 @@
+"""Node pools in the simulator: rules of `pools/` start and stop nodes while a batch trace runs; what that costs."""

@@ -1,0 +1,143 @@
+"""What a pool rule is shown of a run: nodes that are on with what they carry, and jobs that wait."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gputwin.autoscaling.nodes.spec import Lane, Layout
+from gputwin.autoscaling.pools.interface import Node, NodeType, PoolObservation, Task
+from gputwin.simulation.engine.state.records import BOOTING, DRAINING, FREE_MODELS, OFF, UP, WHOLE
+from gputwin.simulation.engine.world import ARRIVAL, WAITS, World
+
+MOST_JOBS = 300
+"""Waiting jobs shown to the rule, the first submitted first; the others are served by later decisions."""
+_AMOUNTS = {"cpu_milli": "cpu", "memory_mib": "memory", "disk_mib": "disk", "rdma_percent": "rdma"}
+
+
+def node_types(layout: Layout, world: World) -> tuple[NodeType, ...]:
+    """Return the types one can buy, one per lane, with capacities as the engine counts them."""
+    return tuple(NodeType(lane.type, lane.price, _capacity(world, lane.first), lane.is_spot) for lane in layout.lanes)
+
+
+def _capacity(world: World, node: int) -> dict[str, int]:
+    record = world.machines.nodes[node]
+    gpus = int(record["gpu_count"])
+    amounts = {name: int(record[own]) for name, own in _AMOUNTS.items()}
+    return {**amounts, "gpu_milli": gpus * WHOLE, "gpu_whole": gpus}
+
+
+class Observer:
+    """Shows a run to a rule. Nodes whose use has not changed since the last time are shown as the same objects."""
+
+    def __init__(self, layout: Layout, world: World, *, movable: bool) -> None:
+        self.movable = movable
+        self.names: dict[int, str] = {}
+        """What the rule calls each node that is on."""
+        nodes = world.machines.nodes
+        self._lane_of = np.zeros(nodes.size, np.int64)
+        for k, lane in enumerate(layout.lanes):
+            self._lane_of[lane.first : lane.first + lane.count] = k
+        self._lanes = layout.lanes
+        self._static = np.zeros(nodes.size, np.bool_)
+        self._static[list(layout.always_up)] = True
+        self._used = np.full((nodes.size, 7), -1, np.int64)
+        self._shown: dict[int, Node] = {}
+        self._types_of_request = _accepted(layout.lanes, world)
+
+    def lane(self, node: int) -> Lane:
+        """Return the lane a node belongs to."""
+        return self._lanes[int(self._lane_of[node])]
+
+    def observe(self, world: World, now: float, *, as_full: bool = False) -> PoolObservation:
+        """Return the pool now. `as_full`: nodes at work are shown without room, since the scheduler found none there."""
+        waiting, least = self._waiting(world)
+        nodes = world.machines.nodes
+        free = world.machines.gpus["free"]
+        usable = np.where(free >= least, free, 0).sum(axis=1)
+        used = np.stack(
+            [
+                *(nodes[own] - nodes[f"{own}_free"] for own in _AMOUNTS.values()),
+                nodes["gpu_count"] * WHOLE - usable,
+                nodes["gpu_count"] - nodes["gpus_whole"],
+                nodes["state"],
+            ],
+            axis=1,
+        )
+        changed = (used != self._used).any(axis=1)
+        self._used = used
+        shown = []
+        for n in np.flatnonzero(nodes["state"] != OFF).tolist():
+            if changed[n] or n not in self._shown or self._shown[n].name != self.names.get(n):
+                self._shown[n] = self._node(world, n, used[n], now)
+            node = self._shown[n]
+            if as_full and node.tasks and node.is_ready:
+                node = self._full(world, n, node)
+            shown.append(node)
+        return PoolObservation(now, tuple(shown), waiting)
+
+    def _node(self, world: World, n: int, used: NDArray[np.int64], now: float) -> Node:
+        state, lane = int(used[-1]), self.lane(n)
+        name = self.names.setdefault(n, f"{lane.type}-first-{n}")
+        tasks: tuple[Task, ...] = ()
+        if state == UP and world.machines.nodes["first_slot"][n] >= 0:
+            tasks = _tasks_on(world, n) if self.movable else (_all_in_one(used),)
+        if self._static[n]:
+            tasks = (*tasks, Task("kept", {}, is_pinned=True))
+        return Node(name, lane.type, tasks, lane.type, state != BOOTING, state == DRAINING, now)
+
+    def _full(self, world: World, n: int, node: Node) -> Node:
+        task = Task("full", _capacity(world, n), is_pinned=True)
+        return Node(node.name, node.type, (task,), node.group, node.is_ready, node.is_leaving, node.changed_s)
+
+    def _waiting(self, world: World) -> tuple[tuple[Task, ...], int]:
+        """Return the jobs that wait, a task per group, and the least share of a GPU that one of them asks for."""
+        jobs, shapes, groups = world.queue.jobs, world.queue.shapes, world.groups
+        rows = np.flatnonzero(jobs["outcome"][: world.loop[ARRIVAL]] == WAITS)[:MOST_JOBS]
+        tasks, least = [], WHOLE
+        for j in rows.tolist():
+            shape = shapes[jobs["shape"][j]]
+            for g in range(int(shape["first_group"]), int(shape["first_group"] + shape["groups"])):
+                r, size = int(groups["request"][g]), int(groups["size"][g])
+                request = world.requests[r]
+                if request["gpu_count"]:
+                    least = min(least, int(request["gpu_milli"]))
+                tasks.append(Task(f"{j}.{g}", _needs(request), types=self._types_of_request[r], instances=size))
+        return tuple(tasks), least
+
+
+def _needs(request: Any) -> dict[str, int]:
+    needs = {name: int(request[own]) for name, own in _AMOUNTS.items() if request[own]}
+    if gpus := int(request["gpu_count"]):
+        needs["gpu_milli"] = gpus * int(request["gpu_milli"])
+        if request["gpu_milli"] == WHOLE:
+            needs["gpu_whole"] = gpus
+    return needs
+
+
+def _all_in_one(used: NDArray[np.int64]) -> Task:
+    """Return all that runs on a node as one task that cannot be moved."""
+    amounts = dict(zip((*_AMOUNTS, "gpu_milli", "gpu_whole"), used[:-1].tolist(), strict=True))
+    return Task("jobs", amounts, is_pinned=True)
+
+
+def _tasks_on(world: World, n: int) -> tuple[Task, ...]:
+    tasks, slot = [], int(world.machines.nodes["first_slot"][n])
+    while slot >= 0:
+        request = world.requests[world.slots["request"][slot]]
+        tasks.append(Task(f"{world.links['job'][slot]}.{slot}", _needs(request)))
+        slot = int(world.links["next"][slot])
+    return tuple(tasks)
+
+
+def _accepted(lanes: tuple[Lane, ...], world: World) -> list[tuple[str, ...]]:
+    """Return the types each request accepts; none: all."""
+    model = world.machines.nodes["model"][[lane.first for lane in lanes]]
+    assert world.index.allowed.shape[1] == world.machines.free.size - FREE_MODELS
+    accepted = []
+    for r in range(world.requests.size):
+        able = world.index.allowed[r][model] | (world.requests["gpu_count"][r] == 0)
+        accepted.append(() if able.all() else tuple(lane.type for lane, ok in zip(lanes, able, strict=True) if ok))
+    return accepted

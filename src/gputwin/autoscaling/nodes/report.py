@@ -1,0 +1,231 @@
+"""The table of a fixed cluster against autoscaled pools: one row per rule and share of spot nodes, over several seeds."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from gputwin.autoscaling.nodes.spec import RULES, NodePools
+from gputwin.autoscaling.nodes.study import PoolOptions, PoolOutcome, compare_pools
+from gputwin.autoscaling.nodes.supply import SpotSupply, read_zones
+from gputwin.core.errors import UserError
+from gputwin.core.units import HOUR, parse_duration
+from gputwin.simulation.checkpointing import exact
+from gputwin.simulation.interruptions import Checkpoints
+from gputwin.traces.dataset import Trace
+
+TABLE_FILE, EVENTS_FILE = "pools.json", "node_events.parquet"
+
+
+@dataclass(frozen=True)
+class PoolRow:
+    """Means over the runs of one rule and one share of spot nodes; costs also as their range."""
+
+    rule: str
+    spot_share: float
+    runs: int
+    cost: float
+    least_cost: float
+    most_cost: float
+    idle_share: float
+    spot_cost_share: float
+    mean_nodes: float
+    mean_wait_seconds: float
+    p95_wait_seconds: float
+    least_p95_wait_seconds: float
+    most_p95_wait_seconds: float
+    p99_wait_seconds: float
+    startup_wait_seconds: float
+    launches: float
+    removals: float
+    reclaims: float
+    refused: float
+    longest_chain: int
+    stops: float
+    lost_gpu_hours: float
+    unfinished: float
+    gpu_hours: float
+
+
+@dataclass(frozen=True)
+class PoolReport:
+    """All rows; the first is the fixed cluster."""
+
+    pools: NodePools
+    jobs: int
+    span_seconds: float
+    supply: SpotSupply
+    rows: tuple[PoolRow, ...]
+    outcomes: tuple[PoolOutcome, ...]
+
+    @property
+    def fixed_cost(self) -> float:
+        """Return what the fixed cluster costs."""
+        return max(self.rows[0].cost, 1e-12)
+
+    def headline(self) -> str:
+        """Return what was compared, in a sentence."""
+        nodes = sum(pool.group.count for pool in self.pools.groups)
+        days = self.span_seconds / 86400
+        return (
+            f"{self.jobs:,} jobs in {days:.1f} days; up to {nodes:,} nodes; a boot takes {self.pools.boot_seconds:g} s"
+        )
+
+    def notes(self) -> list[str]:
+        """Return what a reader should know of the figures."""
+        found = ["Cost is what nodes are paid for between the first and the last submission, booting included."]
+        if self.supply.zones:
+            shares = [zone.mean_share for zone in self.supply.zones]
+            found.append(
+                f"Spot nodes are dealt out over {len(shares)} zones; on average {np.mean(shares):.0%} of them can be had "
+                f"({min(shares):.0%} to {max(shares):.0%} by zone)."
+            )
+        risky = [row for row in self.rows if row.runs > 1]
+        found += [
+            f"{row.rule}, {row.spot_share:.0%} spot, {row.runs} runs: cost {row.least_cost:,.0f} to {row.most_cost:,.0f}, "
+            f"p95 wait {row.least_p95_wait_seconds:,.0f} to {row.most_p95_wait_seconds:,.0f} s."
+            for row in risky
+        ]
+        found += [
+            f"{row.rule}, {row.spot_share:.0%} spot: {row.unfinished:,.0f} jobs were not served."
+            for row in self.rows
+            if row.unfinished
+        ]
+        return found
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the table as plain data."""
+        return {
+            "jobs": self.jobs,
+            "span_seconds": self.span_seconds,
+            "zones": [zone.name for zone in self.supply.zones],
+            "rows": [asdict(row) for row in self.rows],
+        }
+
+
+def supply_of(availability: Path | None, zones: Sequence[str], hazard_per_hour: float) -> SpotSupply:
+    """Return when spot nodes can be had: by a file of availability, a hazard, or always."""
+    found = () if availability is None else read_zones(availability, like=tuple(zones))
+    return SpotSupply(found, hazard_per_hour)
+
+
+def checkpoints_of(text: str | None, supply: SpotSupply) -> Checkpoints:
+    """Return checkpoints of `interval=30m,save=1m,restart=2m`; `interval=best` follows from the hazard."""
+    if text is None:
+        return Checkpoints()
+    values: dict[str, str] = {}
+    for part in text.split(","):
+        key, equals, value = part.partition("=")
+        if key not in ("interval", "save", "restart") or not equals:
+            raise UserError(f"--checkpoint: '{part}' is not one of interval=…, save=…, restart=…")
+        values[key] = value
+    save = parse_duration(values.get("save", "0s"))
+    if values.get("interval") == "best":
+        if supply.hazard_per_hour == 0 or save == 0:
+            raise UserError("--checkpoint interval=best follows from --hazard and save=…; give both")
+        interval = exact(save, HOUR / supply.hazard_per_hour)
+    else:
+        interval = parse_duration(values["interval"]) if "interval" in values else math.inf
+    return Checkpoints(interval, save, parse_duration(values.get("restart", "0s")))
+
+
+def report_pools(
+    pools: NodePools,
+    trace: Trace,
+    supply: SpotSupply,
+    checkpoints: Checkpoints,
+    *,
+    rules: Sequence[str] | None = None,
+    shares: Sequence[float] | None = None,
+    seeds: int = 3,
+    seed: int = 0,
+    step: Callable[[str], None] = lambda text: None,
+) -> PoolReport:
+    """Return the table for these rules and shares of spot nodes; runs with spot nodes are made with several seeds."""
+    chosen = tuple(rules or RULES)
+    unknown = [rule for rule in chosen if rule not in RULES]
+    if unknown:
+        raise UserError(f"unknown rule for node pools '{unknown[0]}'; known: {', '.join(RULES)}")
+    if seeds < 1:
+        raise UserError(f"--seeds is {seeds}; give 1 or more")
+    options = PoolOptions(checkpoints=checkpoints, supply=supply, seed=seed)
+    outcomes = compare_pools(
+        pools,
+        trace,
+        options,
+        rules=chosen,
+        spot_shares=tuple(shares or (0.0,)),
+        seeds=tuple(range(seed, seed + seeds)),
+        step=step,
+    )
+    workload = outcomes[0].run.workload
+    begin, end = workload.span
+    kinds = dict.fromkeys((o.score.rule, o.score.spot_share) for o in outcomes)
+    rows = tuple(_row([o for o in outcomes if (o.score.rule, o.score.spot_share) == kind]) for kind in kinds)
+    return PoolReport(pools, workload.size, end - begin, supply, rows, tuple(outcomes))
+
+
+def _row(outcomes: Sequence[PoolOutcome]) -> PoolRow:
+    scores = [o.score for o in outcomes]
+
+    def mean(name: str) -> float:
+        return float(np.mean([getattr(s, name) for s in scores]))
+
+    costs, p95 = [s.cost for s in scores], [s.p95_wait_seconds for s in scores]
+    total = max(sum(costs), 1e-12)
+    return PoolRow(
+        scores[0].rule,
+        scores[0].spot_share,
+        len(scores),
+        mean("cost"),
+        min(costs),
+        max(costs),
+        sum(s.idle_cost for s in scores) / total,
+        sum(s.spot_cost for s in scores) / total,
+        mean("mean_nodes"),
+        mean("mean_wait_seconds"),
+        mean("p95_wait_seconds"),
+        min(p95),
+        max(p95),
+        mean("p99_wait_seconds"),
+        mean("startup_wait_seconds"),
+        mean("launches"),
+        mean("removals"),
+        mean("reclaims"),
+        mean("refused"),
+        max(s.longest_chain for s in scores),
+        mean("stops"),
+        mean("lost_gpu_hours"),
+        mean("unfinished"),
+        mean("gpu_hours"),
+    )
+
+
+def write_report(report: PoolReport, folder: Path) -> None:
+    """Write the table as JSON, and every start, removal and reclaim with its reason as Parquet."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
+    (folder / TABLE_FILE).write_text(text + "\n", encoding="utf-8")
+    rows = [
+        {"rule": o.score.rule, "spot_share": o.score.spot_share, "seed": o.score.seed, **asdict(event)}
+        for o in report.outcomes
+        for event in o.events
+    ]
+    schema = {
+        "rule": pl.String,
+        "spot_share": pl.Float64,
+        "seed": pl.Int64,
+        "time": pl.Float64,
+        "node": pl.Int64,
+        "type": pl.String,
+        "what": pl.String,
+        "reason": pl.String,
+    }
+    pl.DataFrame(rows, schema=schema).write_parquet(folder / EVENTS_FILE)

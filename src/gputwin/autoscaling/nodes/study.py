@@ -1,0 +1,177 @@
+"""A batch trace on a fixed cluster and on autoscaled pools: cost, waits, churn and lost work side by side."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from gputwin.autoscaling.nodes.bill import NodeBill, bill_nodes
+from gputwin.autoscaling.nodes.drive import NodeEvent, PoolDriver
+from gputwin.autoscaling.nodes.spec import Layout, NodePools, layout_of
+from gputwin.autoscaling.nodes.supply import SpotSupply
+from gputwin.core.units import HOUR
+from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, SEGMENTS
+from gputwin.simulation.engine.world import GAVE_UP, WAITS, World
+from gputwin.simulation.interruptions import Checkpoints, Pool
+from gputwin.simulation.run import Changes, Run, Scheduler, cluster_models, run
+from gputwin.simulation.waits import job_times
+from gputwin.simulation.workload import Workload, workload_of
+from gputwin.traces.dataset import Trace
+
+Progress = Callable[[str], None]
+FIXED = "fixed"
+
+
+@dataclass(frozen=True)
+class PoolScore:
+    """How one way to size the nodes did on a trace."""
+
+    rule: str
+    spot_share: float
+    seed: int
+    cost: float
+    allocated_cost: float
+    idle_cost: float
+    spot_cost: float
+    mean_nodes: float
+    mean_wait_seconds: float
+    p95_wait_seconds: float
+    p99_wait_seconds: float
+    startup_wait_seconds: float
+    """Mean seconds that a job waited for nodes that were booting."""
+    launches: int
+    removals: int
+    reclaims: int
+    refused: int
+    longest_chain: int
+    stops: int
+    """How often jobs were stopped because their node left."""
+    lost_gpu_hours: float
+    """GPU time of work done again and of restarts."""
+    unfinished: int
+    """Jobs that were never served, or gave up."""
+    gpu_hours: float
+    """GPU-hours that jobs held within the window that is billed."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the score as plain data."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class PoolOutcome:
+    """A score, the node events and the raw run it comes from."""
+
+    score: PoolScore
+    events: tuple[NodeEvent, ...]
+    bill: NodeBill
+    run: Run
+
+
+@dataclass(frozen=True)
+class PoolOptions:
+    """What all variants have in common."""
+
+    scheduler: Scheduler = field(default_factory=lambda: Scheduler("fifo", "greedy", "best-fit"))
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    supply: SpotSupply = field(default_factory=SpotSupply)
+    seed: int = 0
+
+
+def simulate_fixed(pools: NodePools, trace: Trace, options: PoolOptions, told: Any = None) -> PoolOutcome:
+    """Return what happens with every node up all the time, bought on demand."""
+    layout = layout_of(pools)
+    workload = workload_of(trace, cluster_models(layout.cluster))
+    done = run(workload, layout.cluster, options.scheduler, seed=options.seed, told=told)
+    return _outcome(FIXED, 0.0, options.seed, done, layout, workload, PoolDriver(pools, layout))
+
+
+def simulate_pools(
+    pools: NodePools,
+    trace: Trace,
+    options: PoolOptions,
+    spot_share: float = 0.0,
+    told: Callable[[World], None] | None = None,
+) -> PoolOutcome:
+    """Return what happens when the pools' rule sizes them."""
+    layout = layout_of(pools, spot_share)
+    workload = workload_of(trace, cluster_models(layout.cluster))
+    driver = PoolDriver(pools, layout, options.supply, options.seed)
+    nodes = tuple(range(layout.cluster.node_count))
+    saves = 0 < options.supply.notice_seconds >= options.checkpoints.save_seconds
+    checkpoints = replace(options.checkpoints, on_drain=saves and math.isfinite(options.checkpoints.interval_seconds))
+    changes = Changes(pool=Pool(nodes, layout.always_up), checkpoints=checkpoints)
+    done = run(workload, layout.cluster, options.scheduler, seed=options.seed, changes=changes, told=told, drive=driver)
+    return _outcome(pools.rule, spot_share, options.seed, done, layout, workload, driver)
+
+
+def compare_pools(
+    pools: NodePools,
+    trace: Trace,
+    options: PoolOptions,
+    *,
+    rules: Sequence[str],
+    spot_shares: Sequence[float],
+    seeds: Sequence[int],
+    step: Progress = lambda text: None,
+) -> list[PoolOutcome]:
+    """Return the fixed cluster, then each rule with each share of spot nodes and each seed of boots and reclaims."""
+    step("fixed cluster")
+    found = [simulate_fixed(pools, trace, options)]
+    for rule in rules:
+        for share in spot_shares:
+            for seed in seeds if share > 0 else seeds[:1]:
+                step(f"{rule}, {share:.0%} spot, seed {seed}")
+                settings = pools.settings if rule == pools.rule else {}
+                made = replace(pools, rule=rule, settings=settings)
+                found.append(simulate_pools(made, trace, replace(options, seed=seed), share))
+    return found
+
+
+def _outcome(
+    rule: str, spot_share: float, seed: int, done: Run, layout: Layout, workload: Workload, driver: PoolDriver
+) -> PoolOutcome:
+    world, jobs = done.world, done.world.queue.jobs
+    window = workload.span
+    billed = bill_nodes(done, layout, window)
+    waits = job_times(done).wait
+    waits = waits[np.isfinite(waits)]
+    changed = bool(world.settings["changes"][0])
+    share = world.causes.share + world.lives.earlier if changed else world.causes.share
+    started = ~np.isnan(jobs["start"])
+    startup = share[started, CAUSE_NAMES.index("node_startup")]
+    stops, lost = 0, 0.0
+    if changed:
+        why = world.lives.segments["why"][: world.lives.counts[SEGMENTS]]
+        stops = int(((why == BY_DRAIN) | (why == BY_FAILURE)).sum())
+        lives = world.lives.records
+        lost = float(((lives["lost"] + lives["overheads"]) * jobs["gpu_milli"]).sum()) / 1000.0 / HOUR
+    gpus = world.machines.nodes["gpu_count"]
+    score = PoolScore(
+        rule,
+        spot_share,
+        seed,
+        billed.cost.compute,
+        billed.cost.allocated,
+        billed.cost.idle,
+        billed.spot_cost,
+        billed.mean_nodes,
+        float(waits.mean()) if waits.size else 0.0,
+        *(float(q) for q in (np.quantile(waits, [0.95, 0.99]) if waits.size else (0.0, 0.0))),
+        float(startup.mean()) if startup.size else 0.0,
+        driver.log.count("launched"),
+        driver.log.count("removed"),
+        driver.log.count("reclaimed"),
+        driver.log.count("refused"),
+        driver.log.longest_chain,
+        stops,
+        lost,
+        int(np.isin(jobs["outcome"], (WAITS, GAVE_UP)).sum()),
+        float((billed.allocated_seconds * gpus).sum()) / HOUR,
+    )
+    return PoolOutcome(score, tuple(driver.log.events), billed, done)
