@@ -39,8 +39,9 @@ bench: $(STAMP)  ## the README's speed figures, as ratios within one run
 	$(BIN)/python -m benchmarks.analysis
 	$(BIN)/python -m benchmarks.profiling
 
-docs: $(STAMP)  ## pages generated from code
+docs: $(STAMP)  ## pages generated from code, and all pages as a site in build/site
 	$(BIN)/python -m docs.generate
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 clean:
 	rm -rf $(VENV) demo build dist

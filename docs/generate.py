@@ -9,6 +9,7 @@ from pathlib import Path
 import gputwin
 from gputwin.autoscaling.decisions.registry import RULES as SCALING
 from gputwin.autoscaling.pools.registry import POOL_RULES
+from gputwin.simulation.planning.snapshot import PLANNERS
 from gputwin.simulation.policy import KINDS
 from gputwin.traces import schema
 from gputwin.traces.catalog import CATALOG
@@ -87,6 +88,14 @@ def policies_page() -> str:
         for p in KINDS[kind]:
             parameters = ", ".join(f"`{k}={v:g}`" for k, v in p.parameters.items())
             lines.append(f"| `{p.name}` | {p.rule} | {parameters} | {p.source} |")
+    lines += [
+        "",
+        "## Who runs on which GPU model, planned at rounds (`--planner`)",
+        "",
+        "| name | rule | source |",
+        "|---|---|---|",
+    ]
+    lines += [f"| `{p.name}` | {p.rule} | {p.source} |" for p in PLANNERS]
     more = "Formulas and worked sequences: [autoscaling-rules.md](autoscaling-rules.md)."
     for title, rules in (("How many replicas", SCALING), ("How many nodes", POOL_RULES)):
         lines += ["", f"## {title}", "", more, "", "| name | rule | parameters | source |", "|---|---|---|---|"]

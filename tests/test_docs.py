@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gputwin.cli.main import main
 from gputwin.simulation.cluster import open_cluster
 from gputwin.simulation.run import check_rules
 from gputwin.simulation.scenario import Scenario, read_scenario
+from gputwin.studies.study import Study
 from gputwin.traces.ingest import ingest
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -83,3 +85,23 @@ def test_the_mapping_in_the_docs_reads_a_log(tmp_path):
     (tmp_path / "jobs.csv").write_text(columns + "1,a,2024-03-01 11:00:00,1709287500000,2.5h,8,64\n", encoding="utf-8")
     tasks = ingest([tmp_path / "jobs.csv", tmp_path / "map.yaml"]).tasks
     assert tasks.select("start_time", "duration_seconds", "gpu_count", "memory_mib").row(0) == (300.0, 9000.0, 8, 65536)
+
+
+def test_the_study_in_the_docs_runs_as_its_commands_say(tmp_path, monkeypatch, capsys):
+    (block,) = code_blocks("studies.md", "yaml")
+    (script,) = code_blocks("studies.md", "python")
+    monkeypatch.chdir(tmp_path)
+    Path("schedulers.yaml").write_text(block, encoding="utf-8")
+    page = (REPOSITORY / "docs" / "studies.md").read_text(encoding="utf-8")
+    commands = [line.split()[1:] for line in page.splitlines() if line.startswith("gputwin ")]
+    assert [c[0] for c in commands] == ["study", "runs", "runs", "runs"]
+    for command in commands:
+        assert main([*command, "--json"]) == 0
+    study, found, compared, pruned = (json.loads(line) for line in capsys.readouterr().out.splitlines())
+    assert study["made"] == 12
+    assert len(found["runs"]) == 6
+    assert [row["mean wait"] for row in compared["scenarios"]] == [row["mean wait"] for row in study["scenarios"]]
+    assert pruned["removed"] == []
+    exec(compile(script, "studies.md", "exec"), {})
+    assert len(capsys.readouterr().out.splitlines()) == 6
+    assert all(f"`{name}`" in page for name in Study.model_fields)

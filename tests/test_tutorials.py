@@ -78,10 +78,14 @@ def test_would_better_predictions_help(capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_which_team_causes_the_queueing(capsys: pytest.CaptureFixture[str]) -> None:
-    run, view = results("Which team causes", capsys)
-    (llm,) = view["tenants"]
-    own = next(r["gpu_hours"] for r in view["blocking"] if r["waiting"] == r["holding"] == "llm")
+    run, limited = results("Which team causes", capsys)
+    llm = next(r for r in run["tenants"] if r["tenant"] == "llm")
+    own = next(r["gpu_hours"] for r in run["blocking"] if r["waiting"] == r["holding"] == "llm")
     stated = [round(llm["waited_gpu_hours"]), round(own), round(llm["others_wait_gpu_hours"])]
+    waits = {r.pop("tenant"): r for r in limited["against"]["mean_wait_seconds_by_tenant"]}
+    free, quota = "no fairness", "quota (llm 24 GPUs)"
+    stated += [round(waits["vision"][free]), round(waits["vision"][quota])]
+    stated += [round(waits["llm"][quota]), round(waits["llm"][free])]
     assert figures(section("Which team causes")) == stated
     assert llm["waited_gpu_hours"] == max(r["waited_gpu_hours"] for r in run["tenants"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from gputwin.analysis import Analysis, analyze
 from gputwin.analysis.clock import LocalClock
 from gputwin.analysis.cluster import cluster
 from gputwin.analysis.delays import delays, runtimes, spread_by
@@ -19,8 +21,10 @@ from gputwin.analysis.frames import Frame
 from gputwin.analysis.placement import placement
 from gputwin.analysis.tasks import TaskFacts, prepare, task_facts
 from gputwin.analysis.workload import workload
+from gputwin.core.errors import UserError
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import open_trace
+from tests.traces.samples import pai2020
 
 Found = dict[str, pl.DataFrame]
 
@@ -80,6 +84,53 @@ def test_duckdb(trace: Trace, analyse: Callable[[Trace, Any], Found]) -> None:
     with duckdb.connect() as connection:
         found = analyse(trace, connection.read_parquet(parquet(trace)))
     same(found, analyse(trace, trace.scan("tasks")))
+
+
+def same_analysis(found: Analysis, expected: Analysis) -> None:
+    assert [t.name for t in found.topics] == [t.name for t in expected.topics]
+    for ours, theirs in zip(found.topics, expected.topics, strict=True):
+        assert ours.remarks == theirs.remarks
+        same(ours.tables, theirs.tables)
+
+
+def test_the_whole_analysis_on_duckdb(trace: Trace) -> None:
+    pytest.importorskip("duckdb")
+    same_analysis(analyze(trace, engine="duckdb"), analyze(trace))
+
+
+def test_tables_in_memory_and_sensors_on_duckdb(tmp_path: Path) -> None:
+    pytest.importorskip("duckdb")
+    memory = open_trace([str(path) for path in pai2020.write(tmp_path)])
+    assert memory.meta.tables["usage"]
+    same_analysis(analyze(memory, engine="duckdb"), analyze(memory))
+
+
+def test_the_whole_analysis_on_a_spark_cluster(spark: Any, trace: Trace) -> None:
+    # The session that is there is used, and left open.
+    same_analysis(analyze(trace, engine="spark"), analyze(trace))
+    assert spark.range(1).count() == 1
+
+
+@pytest.mark.parametrize("name", ["pandas", "duckdb:here", "spark-local"])
+def test_an_unknown_engine_is_a_mistake(name: str, trace: Trace) -> None:
+    with pytest.raises(UserError, match="known: polars, duckdb, spark"):
+        analyze(trace, engine=name)
+
+
+def test_spark_without_java_is_told_in_one_line(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    sql = pytest.importorskip("pyspark.sql")
+    monkeypatch.setattr(sql.SparkSession, "getActiveSession", lambda: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    with pytest.raises(UserError, match="Spark needs Java"):
+        analyze(trace, engine="spark")
+
+
+def test_an_engine_that_is_not_installed_names_its_extra(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module, engine in (("pyspark.sql", "spark"), ("duckdb", "duckdb")):
+        monkeypatch.setitem(sys.modules, module, None)
+        with pytest.raises(UserError, match=rf"gputwin\[{engine}\]"):
+            analyze(trace, engine=engine)
 
 
 def test_spark_on_two_executors(spark: Any, trace: Trace) -> None:

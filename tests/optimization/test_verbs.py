@@ -11,6 +11,7 @@ import pytest
 import yaml
 
 from gputwin.cli.main import main
+from tests.forecasting.made import task, trace_of
 from tests.optimization.tuning.test_bandits import STUDY
 
 
@@ -25,6 +26,16 @@ def complaint(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert out == ""
     assert err.count("\n") == 1
     return err
+
+
+def trace_folder(tmp_path: Path, jobs: pl.DataFrame) -> str:
+    """Return a trace folder of whole-GPU tasks, one per row."""
+    tasks = [
+        task(r["job"], r["start"], r["end"], application=r["app"], gpu_count=r["gpus"], gpu_milli=1000, cpu_milli=0)
+        for r in jobs.to_dicts()
+    ]
+    trace_of(tasks).save(tmp_path / "trace")
+    return str(tmp_path / "trace")
 
 
 CLUSTER = """
@@ -64,6 +75,40 @@ def test_place_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.Cap
     assert "add" in " ".join(short["infeasible"])
 
 
+def test_place_the_most_demand_apart_and_over_racks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    jobs = pl.DataFrame(
+        {
+            "job": ["a1", "a2", "b1", "b2"],
+            "app": ["a", "a", "b", "b"],
+            "start": [0, 0, 0, 0],
+            "end": [7200, 7200, 7200, 7200],
+            "gpus": [4, 4, 4, 4],
+        }
+    )
+    trace = trace_folder(tmp_path, jobs)
+    racks = tmp_path / "racks.yaml"
+    racks.write_text("groups:\n" + "".join(f"  - {{name: r{k}, count: 1, gpus: 8, rack: rack{k}}}\n" for k in range(2)))
+    base = ("place", trace, "--at", "1h", "--cluster", str(racks), "--limited")
+    together = call(capsys, *base)
+    assert together["nodes"] == 2
+    spread = call(capsys, *base, "--rack-share", "0.5")
+    assert spread["is_optimal"]
+    assert "No placement" not in " ".join(spread["infeasible"])
+    apart = call(capsys, *base, "--apart", "a,b", "--rack-share", "0.5")
+    assert apart["objective"] is None
+    small = tmp_path / "small.yaml"
+    small.write_text("groups:\n  - {name: n, count: 1, gpus: 8}\n")
+    most = call(capsys, "place", trace, "--at", "1h", "--cluster", str(small), "--objective", "demand")
+    assert sum(most["missing"].values()) == 2
+    assert most["objective"] == 500_000
+    assert most["is_optimal"]
+    assert "write it like" in complaint(capsys, *base, "--apart", "a")
+    assert "no application 'c'" in complaint(capsys, *base, "--apart", "a,c")
+    assert "needs a rack" in complaint(
+        capsys, "place", trace, "--at", "1h", "--cluster", str(small), "--rack-share", "0.5"
+    )
+
+
 def test_fit_answers_now_and_after_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     simulate = ("simulate", "synthetic:pai2020?jobs=600&seed=2", "--cluster", "homogeneous:6x4", "--backfill", "greedy")
@@ -98,6 +143,28 @@ def test_mig_cuts_recuts_and_writes_a_file_it_can_read(tmp_path: Path, capsys: p
     assert "write it like" in complaint(capsys, "mig", "--demand", "many")
     assert "no MIG profile" in complaint(capsys, "mig", "--demand", "9g.1gb=1")
     assert "no one MIG GPU" in complaint(capsys, "mig", "--gpu", "TPU", "--demand", "1g.5gb=1")
+
+
+def test_mig_over_periods_pays_for_cutting_only_where_it_gains(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    day = tmp_path / "day.yaml"
+    day.write_text("- {7g.40gb: 2}\n- {1g.5gb: 14}\n- {7g.40gb: 2}\n")
+    ask = ("mig", "--gpu", "A100-40GB", "--gpus", "2", "--periods", str(day))
+    free, dear = call(capsys, *ask, "--change-cost", "0"), call(capsys, *ask, "--change-cost", "100")
+    assert [p["served"] for p in free["periods"]] == [
+        {"1g.5gb": 0, "7g.40gb": 2},
+        {"1g.5gb": 14, "7g.40gb": 0},
+        {"1g.5gb": 0, "7g.40gb": 2},
+    ]
+    assert free["objective"] == 3 * 14
+    assert [p["changes"] for p in dear["periods"]] == [0, 0, 0]
+    assert dear["objective"] == dear["bound"] == 2 * 14
+    assert main([*ask]) == 0
+    assert "Layouts over time" in capsys.readouterr().out
+    day.write_text("- {7g.40gb: two}\n")
+    assert "period 1" in complaint(capsys, *ask)
+    assert "either --demand" in complaint(capsys, "mig", "--gpus", "2")
 
 
 def test_tune_reports_and_resumes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,6 +21,8 @@ from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.schema import TASKS, conform
 
 Floats = NDArray[np.float64]
+IN_LINE = Scheduler(backfill="strict")
+"""First come, first served, as most models of queues have it."""
 WARM_UP = 0.1
 """Share of a run that is not measured: thousands of jobs, where the empty start is forgotten after hundreds."""
 
@@ -102,7 +104,7 @@ def serve(
 ) -> Outcome:
     """Return what the engine makes of the jobs; each of them is over."""
     workload = jobs.workload() if isinstance(jobs, Arrivals) else jobs
-    world = run(workload, cluster, scheduler, bin_seconds=bin_seconds).world
+    world = run(workload, cluster, scheduler or IN_LINE, bin_seconds=bin_seconds).world
     records, values = world.queue.jobs, world.series.values
     assert np.isin(records["outcome"], (FINISHED, LOST)).all()
     begin, width = world.series.clock[:2]

@@ -151,7 +151,9 @@ def test_servers_that_break_down():
 
     def measure(rng: np.random.Generator) -> tuple[float, float]:
         submit, work = np.cumsum(rng.exponential(1 / arrivals, JOBS)), rng.exponential(1.0, JOBS)
-        time = completions(Arrivals(submit, work), count, Scheduler(), changes, int(rng.integers(1 << 30)))
+        time = completions(
+            Arrivals(submit, work), count, Scheduler(backfill="strict"), changes, int(rng.integers(1 << 30))
+        )
         return float(time[JOBS // 10 :].mean()), float(work.sum() / submit[-1] - arrivals)
 
     assert_agrees("breakdowns", exact, measure, 0.06, 16)

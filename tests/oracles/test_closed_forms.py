@@ -33,7 +33,7 @@ from tests.oracles.queueing import Arrivals, Floats, Outcome, replicate, serve, 
 
 JOBS = 50_000
 FEWER_JOBS = 30_000
-BY_PRIORITY = Scheduler(order="priority", order_parameters={"aging": 0.0})
+BY_PRIORITY = Scheduler("priority", "strict", order_parameters={"aging": 0.0})
 LOSS = Scheduler(backfill="loss")
 
 
@@ -138,7 +138,7 @@ def test_shortest_first_waits_as_phipps_says(kind: str, quantile: Callable[[Any]
         inside = {name: (quantile(a) < length) & (length < quantile(b)) for name, (a, b) in groups.items()}
         return {name: float(wait[chosen].mean()) for name, chosen in inside.items()}
 
-    found = replicate(f"M/G/1 {kind} SJF", rate, draw, measure, servers(1), Scheduler(order="sjf"))
+    found = replicate(f"M/G/1 {kind} SJF", rate, draw, measure, servers(1), Scheduler("sjf", "strict"))
     for name, (low, high) in groups.items():
         found.assert_agrees(name, sjf_wait(rate, quantile, service.second_moment, low, high), 0.04)
 

@@ -89,7 +89,7 @@ def single_jobs(count: int, rate: float) -> Arrivals:
 @pytest.mark.parametrize("order", ORDERS)
 def test_no_server_idles_while_a_job_waits(order: str) -> None:
     count = 4
-    done = serve(single_jobs(20_000, 0.9 * count), servers(count), Scheduler(order))
+    done = serve(single_jobs(20_000, 0.9 * count), servers(count), Scheduler(order, "strict"))
     instants = np.unique(np.concatenate([done.submit, done.start, done.end]))
     begun = np.searchsorted(np.sort(done.start), instants, "right")
     waiting = np.searchsorted(done.submit, instants, "right") - begun
@@ -126,7 +126,7 @@ def test_a_single_server_is_busy_at_the_same_times_in_every_order() -> None:
     reference = serve(workload, servers(1))
     total_waits = {"fifo": reference.wait.sum()}
     for order in ORDERS[1:]:
-        done = serve(workload, servers(1), Scheduler(order))
+        done = serve(workload, servers(1), Scheduler(order, "strict"))
         np.testing.assert_allclose(busy_periods(done), busy_periods(reference), atol=1e-6)
         assert np.dot(done.service, done.wait) == pytest.approx(np.dot(done.service, reference.wait), rel=1e-9)
         total_waits[order] = done.wait.sum()

@@ -19,7 +19,7 @@ from tests.oracles.queueing import Arrivals, Floats, serve, servers
 JOBS = 20_000
 SECONDS = 1e-6
 """Peers add times up in another order."""
-BY_PRIORITY = Scheduler(order="priority", order_parameters={"aging": 0.0})
+BY_PRIORITY = Scheduler("priority", "strict", order_parameters={"aging": 0.0})
 
 Events = Generator[simpy.Event, Any, None]
 Through = Callable[[int, Events], Events]
@@ -126,7 +126,7 @@ def test_first_come_first_served_as_simpy(count: int, cluster: Cluster) -> None:
 @pytest.mark.parametrize("count", [1, 3])
 def test_shortest_first_as_simpy(count: int) -> None:
     jobs = arrivals("simpy sjf", 0.9 * count)
-    done = serve(jobs, servers(count), Scheduler(order="sjf"))
+    done = serve(jobs, servers(count), Scheduler("sjf", "strict"))
     assert_same_starts(done.start, simpy_starts(jobs, lowest_first(count, jobs.service)))
 
 

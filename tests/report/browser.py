@@ -26,6 +26,10 @@ QUIET = (
 needs_browser = pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 
 PROBE = (Path(__file__).parent / "probe.js").read_text(encoding="utf-8")
+AXE = Path(__file__).parents[1] / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+needs_axe = pytest.mark.skipif(
+    CHROMIUM is None or not AXE.is_file(), reason="no chromium, or no axe-core (`make system` installs both)"
+)
 
 
 AROUND = """<!DOCTYPE html><html lang="en"><body style="margin:0">
@@ -43,14 +47,16 @@ def dom(path: Path, folder: Path, *flags: str, fragment: str = "") -> tuple[str,
 
 
 def measured(
-    path: Path, folder: Path, width: int, height: int, *, dark: bool = False, fragment: str = ""
+    path: Path, folder: Path, width: int, height: int, *, dark: bool = False, fragment: str = "", axe: bool = False
 ) -> dict[str, Any]:
-    """Return what the probe finds in a window of this size; the console must be silent."""
-    digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
-    page = path.read_text(encoding="utf-8")
-    probed = page.replace("script-src ", f"script-src 'sha256-{digest}' ", 1).replace(
-        "</body>", f"<script>{PROBE}</script>\n</body>", 1
-    )
+    """Return what the probe, with axe-core where asked, finds in a window of this size; the console must be silent."""
+    scripts = [*([AXE.read_text(encoding="utf-8").replace("</script", "<\\/script")] if axe else []), PROBE]
+    probed = path.read_text(encoding="utf-8")
+    for script in reversed(scripts):
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        probed = probed.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+        head, body, tail = probed.rpartition('<script type="text/plain" id="plotly">')
+        probed = f"{head}<script>{script}</script>\n{body}{tail}"
     (folder / "probed.html").write_text(probed, encoding="utf-8")
     around = folder / "around.html"
     around.write_text(AROUND.format(width=width, height=height, page=f"probed.html{fragment}"), encoding="utf-8")

@@ -19,7 +19,7 @@ addEventListener("load", () => setTimeout(() => {
     findings: document.querySelectorAll(".answer .findings li").length,
     next: document.querySelectorAll(".next li").length,
     open: document.querySelectorAll("details[open]").length, closed: document.querySelectorAll("details:not([open])").length,
-    unnamed: [...document.querySelectorAll("a, button, [role=img], summary, [role=region]")].filter((e) => !name(e)).map((e) => e.outerHTML.slice(0, 80)),
+    unnamed: [...document.querySelectorAll("a, button, [role=group], summary, [role=region]")].filter((e) => !name(e)).map((e) => e.outerHTML.slice(0, 80)),
     levels: [...document.querySelectorAll("h1, h2, h3")].map((e) => Number(e.tagName[1])),
     tablesWithoutHead: [...document.querySelectorAll("table")].filter((t) => !t.querySelector("th[scope=col]") || !t.caption).length,
     faint: shown.filter((e) => contrast(e) < 4.5).map((e) => `${e.tagName}.${e.className} ${contrast(e).toFixed(2)} ${e.textContent.slice(0, 40)}`),
@@ -27,5 +27,12 @@ addEventListener("load", () => setTimeout(() => {
     lang: document.documentElement.lang,
     drawn: document.documentElement.dataset.drawn ?? null, failed: document.documentElement.dataset.failed ?? null,
   };
-  parent.postMessage(JSON.stringify(found), "*");
+  const tell = () => parent.postMessage(JSON.stringify(found), "*");
+  // Rules of WCAG 2.2 A and AA and of good practice; axe-core is there only where a test asks for it.
+  if (!window.axe) return tell();
+  axe.run(document, { resultTypes: ["violations"] }).then((result) => {
+    found.violations = result.violations.flatMap((v) => v.nodes.map((n) => `${v.id} (${v.impact}): ${n.target.join(" ")}: ${n.failureSummary.split("\n")[1]}`));
+    found.rules = result.passes.length + result.violations.length;
+    tell();
+  }, (error) => { found.violations = [`axe-core failed: ${error}`]; tell(); });
 }, 1500));

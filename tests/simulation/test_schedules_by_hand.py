@@ -74,7 +74,7 @@ def test_priority_ages_as_fast_as_it_is_told():
     cluster = cluster_of((Node(1),))
     jobs = (job(0, 3000, ONE), job(1, 10, ONE), job(500, 10, ONE, priority=1))
     workload = workload_of_jobs(jobs, cluster_models(cluster))
-    done = run(workload, cluster, Scheduler("priority", order_parameters={"aging": 0.1}))
+    done = run(workload, cluster, Scheduler("priority", "strict", order_parameters={"aging": 0.1}))
     assert done.world.queue.jobs["start"].tolist() == [0, 3000, 3010]
 
 

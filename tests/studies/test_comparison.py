@@ -20,7 +20,7 @@ from gputwin.traces.locate import open_trace
 
 NAMES = [f"synthetic:philly?jobs=400&seed={seed}" for seed in range(3)]
 CLUSTER = "homogeneous:4x8"
-BASE = Scenario(trace=NAMES[0], cluster=CLUSTER)
+BASE = Scenario(trace=NAMES[0], cluster=CLUSTER, backfill="strict")
 VARIANTS = {"FIFO": {}, "SJF": {"order": "sjf"}, "greedy": {"backfill": "greedy"}}
 
 

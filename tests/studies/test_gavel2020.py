@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gputwin.simulation.planning.rounds import RoundJobs, RoundSettings, simulate_rounds
+from gputwin.simulation.planning.mechanism import RoundSettings
+from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS
 from gputwin.studies.reproduce.gavel2020 import reproduce
 

@@ -14,7 +14,7 @@ from gputwin.analysis.cluster import cluster
 from gputwin.analysis.delays import delays, runtimes
 from gputwin.analysis.dimensions import dimensions_of
 from gputwin.analysis.efficiency import efficiency, request_and_use
-from gputwin.analysis.frames import Frame, lazy
+from gputwin.analysis.engines import Engine, engine_for
 from gputwin.analysis.machines import machines
 from gputwin.analysis.notebook import topics_html
 from gputwin.analysis.placement import placement
@@ -72,51 +72,58 @@ class Analysis(Shown):
         }
 
 
-def analyze(trace: Trace, *, seed: int = 0, progress: Callable[[str], None] = lambda step: None) -> Analysis:
-    """Return everything the trace shows. The same trace and seed give the same analysis."""
+def analyze(
+    trace: Trace, *, seed: int = 0, engine: str = "polars", progress: Callable[[str], None] = lambda step: None
+) -> Analysis:
+    """Return everything the trace shows. The same trace and seed give the same analysis, whichever engine reads it.
+
+    `engine` is polars, duckdb, spark or spark:MASTER (`gputwin.analysis.engines`).
+    """
     topics: list[Topic | None] = []
-    if _rows(trace, "tasks"):
-        topics += _of_tasks(trace, seed, progress)
-    if _rows(trace, "series"):
-        progress("analysing virtual clusters")
-        topics.append(tenancy(trace.scan("series"), _metrics(trace)))
-    if _rows(trace, "requests") or (_rows(trace, "series") and _is_serving(trace)):
-        progress("analysing requests")
-        rates = trace.series if _rows(trace, "series") else None
-        topics.append(requests(trace.requests, rates))
-        progress("analysing serving")
-        of = [trace.scan(name) if _rows(trace, name) else None for name in ("requests", "series", "usage")]
-        topics.append(serving(of[0], of[1] if _is_serving(trace) else None, of[2]))
+    with engine_for(trace, engine) as reader:
+        if _rows(trace, "tasks"):
+            topics += _of_tasks(trace, reader, seed, progress)
+        if _rows(trace, "series"):
+            progress("analysing virtual clusters")
+            topics.append(tenancy(reader.scan("series"), _metrics(trace)))
+        if _rows(trace, "requests") or (_rows(trace, "series") and _is_serving(trace)):
+            progress("analysing requests")
+            rates = trace.series if _rows(trace, "series") else None
+            topics.append(requests(trace.requests, rates))
+            progress("analysing serving")
+            of = [reader.scan(name) if _rows(trace, name) else None for name in ("requests", "series", "usage")]
+            topics.append(serving(of[0], of[1] if _is_serving(trace) else None, of[2]))
     return Analysis(trace.meta.source, tuple(t for t in topics if t is not None))
 
 
-def _of_tasks(trace: Trace, seed: int, progress: Callable[[str], None]) -> list[Topic | None]:
+def _of_tasks(trace: Trace, reader: Engine, seed: int, progress: Callable[[str], None]) -> list[Topic | None]:
     progress("reading tasks")
-    scan = trace.scan("tasks")
+    scan = reader.scan("tasks")
     facts = task_facts(scan)
     clock = LocalClock.of(trace.meta, facts.first_arrival, facts.last_arrival)
     # Read once: every analysis below groups the same few columns.
-    ready = trace.collect(prepare(scan, facts, clock).to_native())
-    # Numbers are quicker to group by than texts.
-    tasks = lazy(ready.with_columns(pl.col(list(TEXTS)).cast(pl.Categorical)).lazy())
+    tasks = reader.keep(prepare(scan, facts, clock), TEXTS)
     dimensions = dimensions_of(facts, clock)
     topics: list[Topic | None] = [workload(tasks, facts, dimensions)]
     progress("analysing waits and runtimes")
     topics += [delays(tasks, facts, dimensions, seed), runtimes(tasks, facts, dimensions, seed)]
+    of = {name: reader.scan(name) if _rows(trace, name) else None for name in ("usage", "instances")}
     progress("analysing tenants")
-    topics.append(tenants(trace))
+    topics.append(tenants(scan, of["usage"]))
     progress("analysing placement rules")
     topics.append(placement(tasks, facts, dimensions, seed))
     progress("analysing efficiency")
-    topics.append(efficiency(tasks, facts, _used(trace)))
+    used = None
+    if of["usage"] is not None:
+        used = reader.keep(request_and_use(scan, of["usage"], reader.scan("nodes")), ())
+    topics.append(efficiency(tasks, facts, used))
     progress("analysing the cluster")
     over_time = cluster(tasks, facts, trace.nodes)
-    of = [trace.scan(name) if _rows(trace, name) else None for name in ("usage", "instances")]
-    topics += [over_time, machines(of[0], of[1], facts.window)]
+    topics += [over_time, machines(of["usage"], of["instances"], facts.window)]
     progress("analysing bottlenecks")
     stranded = pl.DataFrame()
-    if of[1] is not None and facts.knows("gpu_count", "cpu_milli", "memory_mib") and _rows(trace, "nodes"):
-        stranded = stranded_gpus(scan, of[1], trace.nodes, facts)
+    if of["instances"] is not None and facts.knows("gpu_count", "cpu_milli", "memory_mib") and _rows(trace, "nodes"):
+        stranded = stranded_gpus(scan, of["instances"], trace.nodes, facts)
     series = None if over_time is None else over_time.table("over_time")
     topics += [bottlenecks(tasks, facts, series, stranded), published(tasks, trace.meta.source)]
     return topics
@@ -134,11 +141,3 @@ def _metrics(trace: Trace) -> dict[str, int]:
 def _is_serving(trace: Trace) -> bool:
     """Return whether the series are those of model serving: waits, loads or inference in ms, or requests per second."""
     return any(name.endswith("_ms") or name.startswith(("qps", "rate", "request_rate")) for name in _metrics(trace))
-
-
-def _used(trace: Trace) -> Frame | None:
-    """Return request and use of each instance with sensors, in memory; None where the trace has none."""
-    if not _rows(trace, "usage"):
-        return None
-    joined = request_and_use(trace.scan("tasks"), trace.scan("usage"), trace.scan("nodes"))
-    return lazy(trace.collect(joined.to_native()).lazy())

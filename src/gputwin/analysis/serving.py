@@ -27,6 +27,8 @@ DUTY = "gpu_duty_percent"
 BIN_SECONDS = 5 * MINUTE
 _FEWEST_BINS = 20
 _FEWEST_SAMPLES = 30
+EVEN_CV, BURSTY_CV = 0.7, 1.5
+"""Gaps between arrivals whose CV is below the first are even, above the second bursty."""
 _STEP_BOUNDS = (10, 20, 30, 50)
 _STEP_LABELS = ("≤10", "11–20", "21–30", "31–50", ">50")
 _USAGE = {
@@ -172,8 +174,10 @@ def _latency_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     if "request_gaps" in tables:
         gaps = tables["request_gaps"].row(0, named=True)
         if gaps["cv"] is not None:
-            text = f"Gaps between requests have a CV of {gaps['cv']:.1f} (1 for a Poisson process), "
-            remarks.append(Remark(f"{text}{duration(gaps['mean'])} on average."))
+            independent = "as independent clients send them"
+            how = "in bursts" if gaps["cv"] > BURSTY_CV else "evenly" if gaps["cv"] < EVEN_CV else independent
+            text = f"Requests arrive {how}, {duration(gaps['mean'])} apart on average"
+            remarks.append(Remark(f"{text} (CV of the gaps {gaps['cv']:.1f}; independent arrivals: 1)."))
     return remarks
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
+import narwhals as nw
 import polars as pl
 
 from gputwin.analysis.blocking import NOBODY, OTHERS, blocking, per_tenant
+from gputwin.analysis.frames import aggregate, collect, lazy
+from gputwin.analysis.tasks import gpu_milli_of_instance
 from gputwin.analysis.topic import Remark, Topic
 from gputwin.analysis.words import share
 from gputwin.core.units import HOUR, format_duration
-from gputwin.traces.dataset import Trace
-from gputwin.traces.lifetimes import held_from, held_seconds, known_times, observed
+from gputwin.traces.lifetimes import held_from, held_seconds, known_times, observed, runtime
 from gputwin.traces.measures import GPU_MILLI_TOTAL, WAIT
 
 OWNERS = ("tenant", "user", "application")
@@ -23,9 +25,9 @@ _NOTES = (
 )
 
 
-def tenants(trace: Trace) -> Topic | None:
+def tenants(tasks: Any, usage: Any | None = None) -> Topic | None:
     """Return waiting and holding per tenant (user, application); None where GPUs or owners are not known."""
-    lives = _lives(trace)
+    lives = _lives(tasks)
     who = next((name for name in OWNERS if lives[name].drop_nulls().n_unique() > 1), None)
     if who is None or not (lives["gpus"] > 0).any():
         return None
@@ -45,19 +47,20 @@ def tenants(trace: Trace) -> Topic | None:
         pl.col("gpu_model").alias("model"),
     )
     charges = blocking(waits, holds)
-    table = with_charges(_totals(lives, _used(trace, who)), charges)
+    table = with_charges(_totals(lives, None if usage is None else _used(tasks, usage, who)), charges)
     tables = {"tenants": table} | ({"blocking": charges} if charges.height else {})
     return Topic("tenants", f"Per {who}", tables, tuple(remarks_on(table, charges)), _NOTES)
 
 
-def _lives(trace: Trace) -> pl.DataFrame:
+def _lives(frame: Any) -> pl.DataFrame:
+    """Return the tasks with when they held their request: the columns that charging needs, in memory."""
     columns = ["job_id", "role", *OWNERS, "submit_time", "start_time", "end_time", "duration_seconds", "is_running"]
     columns += ["was_running", "status", "instances", "gpu_count", "gpu_milli", "gpu_model", "gpu_models_allowed"]
-    tasks = trace.collect(trace.scan("tasks").select(columns))
+    tasks = collect(lazy(frame).select(*columns))
     window = observed(tasks)
     life: Any = known_times(tasks).with_columns(**{"from": held_from(window), "held": held_seconds(window)})
-    frame: pl.DataFrame = life.to_native().collect()
-    return frame.with_columns(WAIT, (GPU_MILLI_TOTAL / 1000).fill_null(0.0).alias("gpus"))
+    found: pl.DataFrame = life.to_native().collect()
+    return found.with_columns(WAIT, (GPU_MILLI_TOTAL / 1000).fill_null(0.0).alias("gpus"))
 
 
 def _totals(lives: pl.DataFrame, used: pl.DataFrame | None) -> pl.DataFrame:
@@ -74,27 +77,21 @@ def _totals(lives: pl.DataFrame, used: pl.DataFrame | None) -> pl.DataFrame:
     return table
 
 
-def _used(trace: Trace, who: str) -> pl.DataFrame | None:
+def _used(tasks: Any, usage: Any, who: str) -> pl.DataFrame | None:
     """Return the share of GPU asked for that was used, per tenant; None where no sensor says so."""
-    if not trace.meta.tables.get("usage"):
-        return None
-    per_task = (
-        trace.scan("usage")
-        .filter((pl.col("scope") == "instance") & pl.col("gpu_milli").is_not_null())
-        .group_by("job_id", "role", maintain_order=True)
-        .agg(pl.col("gpu_milli").mean().alias("used"))
+    sensed = lazy(usage).filter((nw.col("scope").cast(nw.String) == "instance") & ~nw.col("gpu_milli").is_null())
+    per_task = sensed.group_by("job_id", "role").agg(used=nw.col("gpu_milli").mean())
+    asked = lazy(tasks).select(
+        "job_id",
+        "role",
+        tenant=nw.col(who).fill_null("unknown"),
+        asked=gpu_milli_of_instance(),
+        weight=nw.col("instances") * runtime().fill_null(1.0),
     )
-    runtime = pl.coalesce("duration_seconds", pl.col("end_time") - pl.col("start_time")).fill_null(1.0)
-    asked = pl.col("gpu_count") * pl.col("gpu_milli").fill_null(1000)
-    weight = pl.col("instances") * runtime
-    tasks = trace.scan("tasks").select(
-        "job_id", "role", pl.col(who).fill_null("unknown").alias("tenant"), asked.alias("asked"), weight.alias("weight")
-    )
-    both = tasks.join(per_task, on=["job_id", "role"]).filter(pl.col("asked") > 0)
-    sums = both.group_by("tenant", maintain_order=True).agg(
-        ((pl.col("used") * pl.col("weight")).sum() / (pl.col("asked") * pl.col("weight")).sum()).alias("used_share")
-    )
-    found = trace.collect(sums)
+    both = per_task.join(asked, on=["job_id", "role"], how="inner").filter(nw.col("asked") > 0)
+    both = both.with_columns(gave=nw.col("used") * nw.col("weight"), took=nw.col("asked") * nw.col("weight"))
+    sums = aggregate(both, ["tenant"], nw.col("gave").sum(), nw.col("took").sum())
+    found = sums.select("tenant", (pl.col("gave") / pl.col("took")).alias("used_share"))
     return found if found.height else None
 
 
@@ -114,6 +111,10 @@ def with_charges(totals: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
 
 def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
     """Return who waits most and who holds most of what others wait for, in sentences."""
+    if not table["mean_wait_seconds"].is_not_null().any():
+        return [
+            Remark("When jobs were submitted, or when they started, is not known, so who waits for whom is not either.")
+        ]
     total = float(charges["gpu_hours"].sum())
     if not total:
         return [Remark("No job that asks for GPUs waited.")]

@@ -46,7 +46,8 @@ def main_findings(analysis: Analysis, most: int = MOST_FINDINGS) -> tuple[Remark
     """Return the findings that matter most: those that call for a change, then those worth knowing, by topic."""
     topics = [t for t in analysis.topics if t.name not in _UNRANKED]
     topics.sort(key=lambda t: _RANKED.index(t.name) if t.name in _RANKED else len(_RANKED))
-    found = [r for t in topics for r in t.remarks if r.matters]
+    said = verdict(analysis).text
+    found = [r for t in topics for r in t.remarks if r.matters and r.text not in said]
     return tuple(sorted(found, key=lambda r: -r.matters)[:most])
 
 

@@ -142,17 +142,18 @@ def compare(service: Service, options: Options, progress: Callable[[str], None] 
     need_first = level[0] / full
     demands = occupancy(parts[1], system, fills, span - split, period)
     need = demands[0] / full
+    candidates = {name: list(settings_of(name, scope)) for name in options.rules}
+    total = sum(len(found) for found in candidates.values())
     for name in options.rules:
         best: tuple[tuple[bool, float, float], str, Rule[Any], Score] | None = None
-        for words, rule in settings_of(name, scope):
-            progress(f"{name}: {words}")
+        for words, rule in candidates[name]:
             tried += 1
+            progress(f"setting {tried} of {total}: {name}, {words}")
             found = score(serve(parts[0], first, rule, views), first, terms, need_first)
             key = preference(found, options.violation_budget)
             if best is None or key < best[0]:
                 best = (key, words, rule, found)
         assert best is not None
-        progress(f"{name} on the rest")
         run = serve(parts[1], shown, best[2], views, split)
         rows.append(Row(name, best[1], rule_to_plain(best[2]), best[3], score(run, shown, terms, need), run))
     for name, rule in options.given:

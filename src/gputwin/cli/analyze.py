@@ -17,6 +17,9 @@ def run(
         Path | None,
         typer.Option("-o", "--output", metavar="DIR", help="Directory for all tables (Parquet, CSV) and a report."),
     ] = None,
+    engine: Annotated[
+        str, typer.Option("--engine", help="Who reads the tables: polars, duckdb, spark or spark:MASTER.")
+    ] = "polars",
     format: Format = None,
     seed: Seed = 0,
     json: Json = False,
@@ -31,6 +34,8 @@ def run(
         gputwin analyze disaggregated_DLRM_trace.csv
 
         gputwin analyze "synthetic:pai2020?jobs=100000" -o analysis --json
+
+        gputwin analyze pai --engine spark:spark://host:7077
     """
     from gputwin.analysis import analyze
     from gputwin.analysis.store import save
@@ -39,7 +44,7 @@ def run(
 
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
-        analysis = analyze(opened, seed=seed, progress=step)
+        analysis = analyze(opened, seed=seed, engine=engine, progress=step)
         written = {}
         if output is not None:
             from gputwin.report import write_report

@@ -8,8 +8,6 @@ from gputwin.cli.console import Format, Json, Quiet, emit, progress
 from gputwin.cli.options import ClusterOption, TraceArgument
 from gputwin.cli.show import check_json, show_check
 
-HAS_TABLE = True
-
 if TYPE_CHECKING:
     import polars as pl
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,6 +43,10 @@ __all__ = [
 SCREENS = 88
 """Lines of two screens; what is longer is shown by --full."""
 _LAST_LINES = 3
+_TABLES: ContextVar[list[Table] | None] = ContextVar("tables", default=None)
+"""Where tables go that are wanted as data."""
+_NUMBER = re.compile(r"[-–−+]?\.?\d[\d,.]*(?=[\s%]|$)|[-–]?$")
+"""A number, with or without a unit after a blank; 4b3f04b6 is none."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
@@ -59,8 +65,8 @@ def emit(
     if as_json or wanted == "json":
         # Escaped, so that it is the same JSON whatever encoding the terminal or pipe has.
         sys.stdout.write(json.dumps(_plain(data), allow_nan=False) + "\n")
-    elif wanted in ("csv", "parquet") and main is not None:
-        _write_frame(main(), wanted)
+    elif wanted in ("csv", "parquet"):
+        _write_frame(_first_table(render) if main is None else main(), wanted)
     else:
         _show(render)
 
@@ -76,6 +82,24 @@ def _show(render: Callable[[], None]) -> None:
         more = f"… {len(lines) - kept - _LAST_LINES:,} more lines: --full"
         lines = [*lines[:kept], more, *lines[-_LAST_LINES:]]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _first_table(render: Callable[[], None]) -> pl.DataFrame:
+    """Return the first table that `render` shows, its cells as they are read."""
+    import polars as pl
+
+    from gputwin.core.errors import UserError
+
+    tables: list[Table] = []
+    token = _TABLES.set(tables)
+    try:
+        with redirect_stdout(io.StringIO()):
+            render()
+    finally:
+        _TABLES.reset(token)
+    if not tables:
+        raise UserError("this result has no table; see it as text, or with --json")
+    return pl.DataFrame(tables[0].rows, schema=dict.fromkeys(tables[0].columns, pl.String), orient="row")
 
 
 def _write_frame(frame: pl.DataFrame, wanted: str) -> None:
@@ -112,11 +136,15 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Any]], not
 
 def show(shown: Table) -> None:
     """Print a table as wide as the terminal, with all its rows where everything is asked for."""
+    tables = _TABLES.get()
+    if tables is not None:
+        tables.append(shown)
+        return
     print_table(shown, full=settings().full)
 
 
 def _kind(cells: Sequence[str]) -> Kind:
-    is_number = bool(cells) and all(c[:1].isdigit() or c[:1] in "-–−+." for c in cells)
+    is_number = bool(cells) and all(_NUMBER.match(c) for c in cells)
     return Kind.NUMBER if is_number else Kind.TEXT
 
 

@@ -10,7 +10,6 @@ import typer
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, show, table
 from gputwin.cli.options import TraceArgument
 
-HAS_TABLE = True
 _BEST = 5
 
 if TYPE_CHECKING:

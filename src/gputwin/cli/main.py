@@ -16,6 +16,7 @@ from gputwin.cli import (
     check,
     demo,
     describe,
+    eta,
     explain,
     fit,
     forecast,
@@ -31,14 +32,17 @@ from gputwin.cli import (
     queueing,
     report,
     reproduce,
+    reproduce_all,
     reproduce_schedulers,
+    runs,
     simulate,
     slice,
     split,
+    study,
     traces,
     tune,
 )
-from gputwin.cli.interrupt import EXIT_INTERRUPTED, leave_now, leave_promptly
+from gputwin.cli.interrupt import EXIT_INTERRUPTED, INTERRUPTED, leave_now, leave_promptly
 from gputwin.cli.settings import with_common_options
 from gputwin.core.errors import UserError, shorten
 
@@ -72,7 +76,9 @@ def _common(
 
 app.add_typer(traces.app, name="traces")
 reproduce_schedulers.add_to(reproduce.app)
+reproduce_all.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
+app.add_typer(runs.app, name="runs")
 for verb in (
     ingest,
     generate,
@@ -87,6 +93,7 @@ for verb in (
     policies,
     profile,
     predict,
+    eta,
     forecast,
     queueing,
     plan,
@@ -95,13 +102,13 @@ for verb in (
     fit,
     mig,
     tune,
+    study,
     report,
     demo,
     bench,
 ):
-    has_table = getattr(verb, "HAS_TABLE", False)
-    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run, has_table=has_table))
-for group in (traces.app, reproduce.app):
+    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run))
+for group in (traces.app, reproduce.app, runs.app):
     for command in group.registered_commands:
         if command.callback is not None:
             command.callback = with_common_options(command.callback)
@@ -141,6 +148,8 @@ def main(arguments: list[str]) -> int:
         return _complain(f"{where}{error.strerror or error}; {remedy}", EXIT_MISTAKE)
     except BaseException as error:
         # Polars' PanicException, a fault in its compiled code, is no Exception.
+        if INTERRUPTED.is_set():
+            return _complain("interrupted", EXIT_INTERRUPTED)
         is_fault = isinstance(error, Exception) or type(error).__name__ == "PanicException"
         if not is_fault or os.environ.get("GPUTWIN_DEBUG"):
             raise

@@ -12,12 +12,23 @@ from gputwin.cli.console import Json, Quiet, emit, progress, say, table
 
 if TYPE_CHECKING:
     from gputwin.optimization.mig.fleet import FleetPlan
+    from gputwin.optimization.mig.over_time import Periods
+    from gputwin.optimization.mig.profiles import MigGpu
 
 
 def run(
     demand: Annotated[
-        list[str], typer.Option("--demand", metavar="PROFILE=N", help="Instances wanted, as 1g.5gb=300; repeatable.")
-    ],
+        list[str] | None,
+        typer.Option("--demand", metavar="PROFILE=N", help="Instances wanted, as 1g.5gb=300; repeatable."),
+    ] = None,
+    periods: Annotated[
+        Path | None,
+        typer.Option("--periods", metavar="FILE", help="Instead: demand over time, a YAML list of {PROFILE: N}."),
+    ] = None,
+    change_cost: Annotated[
+        int,
+        typer.Option("--change-cost", min=0, help="With --periods: what creating or destroying one instance costs."),
+    ] = 1,
     gpu: Annotated[str, typer.Option("--gpu", help="Kind of GPU, as A100-40GB, H100-80GB, A30-24GB.")] = "A100-40GB",
     gpus: Annotated[int, typer.Option("--gpus", help="GPUs in the fleet.")] = 8,
     current: Annotated[
@@ -49,6 +60,8 @@ def run(
 
         gputwin mig --gpu A100-40GB --gpus 1000 --demand 1g.5gb=1500 --demand 3g.20gb=800 -o layouts
 
+        gputwin mig --gpu A100-40GB --gpus 100 --periods day.yaml --change-cost 2
+
         gputwin mig --gpu H100-80GB --gpus 8 --current parted.yaml:all-balanced --busy 0:3g.40gb --demand 7g.80gb=4
     """
     from gputwin.core.errors import UserError
@@ -60,7 +73,15 @@ def run(
     kind = mig_gpu(gpu)
     if not 1 <= gpus <= 1_000_000:
         raise UserError(f"--gpus {gpus}: give a number between 1 and 1,000,000")
-    wanted, values = _numbers(demand, "--demand"), _numbers(value or [], "--value")
+    values = _numbers(value or [], "--value")
+    if (demand is None) == (periods is None):
+        raise UserError("give either --demand, for one time, or --periods, for demand over time")
+    if periods is not None:
+        if current is not None or busy or output is not None:
+            raise UserError("--periods starts from a fleet that is not cut yet; leave out --current, --busy and -o")
+        _over_time(kind, gpus, periods, change_cost, values, json=json, quiet=quiet)
+        return
+    wanted = _numbers(demand or [], "--demand")
     layouts: tuple[tuple[tuple[str, int], ...], ...] = ((),) * gpus
     if current is not None:
         path, _, name = current.partition(":")
@@ -75,6 +96,28 @@ def run(
             write_mig_report(output, plan, least)
     data = {**plan.to_json(), "gpus_needed": least, "directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(plan, least, output))
+
+
+def _over_time(
+    kind: MigGpu, gpus: int, file: Path, change_cost: int, values: dict[str, int], *, json: bool, quiet: bool
+) -> None:
+    from gputwin.optimization.mig.over_time import plan_periods, read_periods
+
+    demands = read_periods(file)
+    with progress(quiet or json) as step:
+        step("cutting the fleet over time")
+        plan = plan_periods(kind, gpus, demands, change_cost=change_cost, values=values)
+    emit(plan.to_json(demands), json, lambda: _render_periods(plan, demands))
+
+
+def _render_periods(plan: Periods, demands: list[dict[str, int]]) -> None:
+    rows = []
+    for k, (demand, served) in enumerate(zip(demands, plan.served, strict=True)):
+        said = ", ".join(f"{served.get(name, 0):,} of {n:,} {name}" for name, n in demand.items()) or "nothing"
+        rows.append([str(k + 1), said, f"{plan.changes[k]:,}"])
+    table("Layouts over time", ["period", "served", "instances created and destroyed"], rows)
+    better = "" if plan.objective >= plan.bound else f" (at most {plan.bound:,})"
+    say(f"value served less the cost of cutting: {plan.objective:,}{better}")
 
 
 def _numbers(texts: list[str], option: str) -> dict[str, int]:

@@ -18,9 +18,14 @@ ClusterOption = Annotated[
     str | None,
     typer.Option("--cluster", help="YAML spec, node file, or a built-in; the trace's own nodes when not given."),
 ]
-Order = Annotated[str, typer.Option("--order", help="Who goes next; NAME or NAME:parameter=value.")]
-Placement = Annotated[str, typer.Option("--placement", help="Where it goes; NAME or NAME:parameter=value.")]
-Backfill = Annotated[str, typer.Option("--backfill", help="Who may overtake.")]
+Order = Annotated[
+    str | None, typer.Option("--order", help="Who goes next; NAME or NAME:parameter=value.", show_default="fifo")
+]
+Placement = Annotated[
+    str | None,
+    typer.Option("--placement", help="Where it goes; NAME or NAME:parameter=value.", show_default="first-fit"),
+]
+Backfill = Annotated[str | None, typer.Option("--backfill", help="Who may overtake.", show_default="greedy")]
 Policies = Annotated[
     list[Path] | None, typer.Option("--policies", help="Python file with policies of your own; repeatable.")
 ]

@@ -24,7 +24,11 @@ def run(
         str, typer.Option("--at", help="Time from the trace's start, as 12h or 7d, or busiest: the busiest full hour.")
     ] = "busiest",
     objective: Annotated[
-        str, typer.Option("--objective", help="nodes, cost (needs prices) or unallocated (least capacity left over).")
+        str,
+        typer.Option(
+            "--objective",
+            help="nodes, cost (needs prices), unallocated (least capacity left) or demand (most on the nodes there are).",
+        ),
     ] = "nodes",
     limited: Annotated[
         bool, typer.Option("--limited", help="Use no more nodes of a type than the cluster has; any number otherwise.")
@@ -33,6 +37,14 @@ def run(
     seconds: Annotated[float, typer.Option("--seconds", help="CPU seconds to spend.")] = 60.0,
     spread: Annotated[
         int | None, typer.Option("--spread", help="Put every application on at least so many nodes.")
+    ] = None,
+    apart: Annotated[
+        list[str] | None,
+        typer.Option("--apart", metavar="APP,APP", help="Two applications that share no node; repeatable."),
+    ] = None,
+    rack_share: Annotated[
+        float | None,
+        typer.Option("--rack-share", help="Largest share of an application in one rack, as 0.5; needs racks."),
     ] = None,
     quantile: Annotated[
         float | None,
@@ -60,6 +72,8 @@ def run(
         gputwin place disaggregated_DLRM_trace.csv -o placement
 
         gputwin place dlrm --cluster nodes.yaml --objective cost --quantile 0.9 --ahead 6h
+
+        gputwin place dlrm --cluster nodes.yaml --objective demand --apart app_0,app_1 --rack-share 0.5
 
         gputwin place dlrm --at 20d --every 6h --for 2d
     """
@@ -91,7 +105,15 @@ def run(
             raise UserError(f"nothing is known to be alive at {time:g} s; give another time with --at")
         growth = 1.0 if quantile is None else growth_quantile(opened, time, parse_duration(ahead), quantile)
         groups = groups_of(tasks, growth=growth)
-        problem = problem_of(groups, nodes, objective=objective, is_supply_limited=limited, spread=spread)
+        problem = problem_of(
+            groups,
+            nodes,
+            objective=objective,
+            is_supply_limited=limited,
+            spread=spread,
+            apart=_pairs(apart or []),
+            rack_share=rack_share,
+        )
         result = place(problem, method=method, seconds=seconds, seed=seed, progress=step)
         if output is not None:
             step("writing the report")
@@ -103,6 +125,18 @@ def run(
         "directory": None if output is None else str(output),
     }
     emit(data, json, lambda: _render(result, time, output))
+
+
+def _pairs(texts: list[str]) -> list[tuple[str, str]]:
+    from gputwin.core.errors import UserError
+
+    found = []
+    for text in texts:
+        one, _, other = text.partition(",")
+        if not one or not other or "," in other:
+            raise UserError(f"--apart {text}: write it like app_0,app_1")
+        found.append((one.strip(), other.strip()))
+    return found
 
 
 def _nodes(trace: Trace, cluster: str | None, quiet: bool) -> Cluster:

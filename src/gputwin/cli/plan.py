@@ -13,7 +13,6 @@ from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Polic
 EXIT_UNREACHABLE = 3
 _ROWS = 12
 
-HAS_TABLE = True
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,9 +37,9 @@ def run(
     what_if: Annotated[
         bool, typer.Option("--what-if", help="Also other rules and faster GPUs at the answer: one simulation each.")
     ] = False,
-    order: Order = "fifo",
-    placement: Placement = "first-fit",
-    backfill: Backfill = "greedy",
+    order: Order = None,
+    placement: Placement = None,
+    backfill: Backfill = None,
     policies: Policies = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the plan and a report.")

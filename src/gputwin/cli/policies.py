@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gputwin.cli.console import Json, Quiet, emit, table
+from gputwin.cli.console import Json, Quiet, emit, say, table
 from gputwin.cli.options import Policies
-
-HAS_TABLE = True
+from gputwin.cli.settings import settings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -28,6 +27,7 @@ def run(
     """
     from gputwin.autoscaling.decisions.registry import RULES
     from gputwin.autoscaling.pools.registry import POOL_RULES
+    from gputwin.simulation.planning.snapshot import PLANNERS
     from gputwin.simulation.policy import KINDS, load_policies
 
     for path in policies or ():
@@ -38,12 +38,21 @@ def run(
         for p in registry
     ]
     entries += [
+        {"kind": "planner", "name": p.name, "rule": p.rule, "parameters": {}, "source": p.source} for p in PLANNERS
+    ]
+    entries += [
         {"kind": kind, "name": r.name, "rule": r.rule, "parameters": r.numbers(), "source": r.source}
         for kind, rules in (("scaling", RULES), ("node pool", POOL_RULES))
         for r in rules
     ]
 
     def render() -> None:
+        if not settings().full:
+            kinds = dict.fromkeys(str(e["kind"]) for e in entries)
+            names = [[kind, ", ".join(str(e["name"]) for e in entries if e["kind"] == kind)] for kind in kinds]
+            table("Policies", ["kind", "names"], names)
+            say("Rules, parameters with their defaults, and sources: --full, or docs/policies.md")
+            return
         rows = [
             [e["kind"], e["name"], e["rule"], ", ".join(f"{k}={v:g}" for k, v in e["parameters"].items()), e["source"]]
             for e in entries

@@ -30,6 +30,12 @@ def share_done(step: str) -> float | None:
     return (part - 1) / whole if 0 < part <= whole else None
 
 
+def _beginning(step: str) -> str:
+    """Return what all parts of a step have in common: "backtest, model " of "backtest, model 3 of 17: ets"."""
+    found = _PART.search(step)
+    return step[: found.start()] if found else step
+
+
 @contextmanager
 def progress(quiet: bool) -> Iterator[Step]:
     """Yield a function that shows the current step on stderr; silent where quiet, and where piped unless verbose."""
@@ -60,9 +66,9 @@ def progress(quiet: bool) -> Iterator[Step]:
         def show(step: str, done: float | None = None) -> None:
             nonlocal shown
             share = share_done(step) if done is None else done
-            plain = _PART.sub("", step)
-            if plain != shown:
-                shown = plain
+            begins = _beginning(step)
+            if begins != shown:
+                shown = begins
                 bar.reset(task, total=None if share is None else 1.0)
             bar.update(task, description=step, total=None if share is None else 1.0, completed=share or 0.0)
 

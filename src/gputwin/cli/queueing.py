@@ -19,9 +19,9 @@ def run(
     context: typer.Context,
     trace: TraceArgument,
     cluster: ClusterOption = None,
-    order: Order = "fifo",
-    placement: Placement = "first-fit",
-    backfill: Backfill = "greedy",
+    order: Order = None,
+    placement: Placement = None,
+    backfill: Backfill = None,
     policies: Policies = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the tables and a report.")

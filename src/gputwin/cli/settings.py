@@ -44,12 +44,10 @@ def settings() -> Settings:
     return _SETTINGS.get()
 
 
-def with_common_options(run: Callable[..., Any], *, has_table: bool = False) -> Callable[..., Any]:
-    """Return the verb with the options all verbs take; `has_table` says that it has one main table to print as data."""
+def with_common_options(run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the verb with the options all verbs take."""
     own = inspect.signature(run, eval_str=True)
-    common: dict[str, tuple[Any, Any]] = {"full": (_Full, False), "verbose": (_Verbose, False)}
-    if has_table:
-        common["as_"] = (_As, As.TABLE)
+    common: dict[str, tuple[Any, Any]] = {"full": (_Full, False), "verbose": (_Verbose, False), "as_": (_As, As.TABLE)}
     if "output" in own.parameters:
         common["force"] = (_Force, False)
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -61,7 +59,7 @@ def with_common_options(run: Callable[..., Any], *, has_table: bool = False) -> 
         from gputwin.core.overwriting import overwriting
 
         asked = {name: given.pop(name) for name in common}
-        made = Settings(asked["full"], asked["verbose"], str(asked.get("as_", As.TABLE)))
+        made = Settings(asked["full"], asked["verbose"], str(asked["as_"]))
         token = _SETTINGS.set(made)
         try:
             with overwriting(bool(asked.get("force"))):

@@ -149,12 +149,33 @@ def _figure(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def comparison_json(compared: Comparison) -> dict[str, Any]:
+    """Return scenarios side by side as plain data."""
+    from gputwin.studies.comparison.tenants import waits_by_tenant
+    from gputwin.studies.comparison.verdict import recommendation
+
+    return {
+        "verdict": recommendation(compared),
+        "scenarios": compared.means().to_dicts(),
+        "differences": compared.differences.to_dicts(),
+        "mean_wait_seconds_by_tenant": waits_by_tenant(compared).to_dicts(),
+    }
+
+
 def show_comparison(compared: Comparison) -> None:
     """Print which scenario to choose, scenarios side by side, and the differences to the first with their intervals."""
+    from gputwin.core.table import Table
     from gputwin.report.sections.comparison import differences, side_by_side
+    from gputwin.report.sections.tenants import compared_tenants
+    from gputwin.studies.comparison.tenants import tenant_changes
     from gputwin.studies.comparison.verdict import recommendation
 
     say(recommendation(compared))
+    for sentence in tenant_changes(compared):
+        say(f"· {sentence}")
     show(side_by_side(compared))
     if compared.differences.height:
         show(differences(compared))
+    for part in compared_tenants(compared):
+        if isinstance(part, Table):
+            show(part)

@@ -12,9 +12,11 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gputwin.analysis import Analysis
+    from gputwin.analysis.topic import Topic
 
 _MOST_ROWS = 24
 _LARGEST = 8
+_FEW = 5
 _TIMES = ("mean", "low", "high", "p50", "p95", "p99", "max", "km_mean", "km_p50")
 _PUBLISHED = ("published_seconds", "trace_seconds")
 
@@ -28,7 +30,7 @@ class _Shown(NamedTuple):
     durations: Sequence[str] = ()
 
 
-_SPREAD = {"count": "tasks", "mean": "mean", "low": "from", "high": "to", "p50": "p50", "p95": "p95", "p99": "p99"}
+_SPREAD = {"count": "tasks", "mean": "mean", "p50": "p50", "p95": "p95", "p99": "p99", "low": "mean from", "high": "to"}
 _WAIT = _SPREAD | {"max": "max", "zero_share": "zero %", "tail_share": "tail %"}
 _GROUP = {"group": "group"}
 _TABLES: Mapping[str, tuple[_Shown, ...]] = {
@@ -65,20 +67,6 @@ _TABLES: Mapping[str, tuple[_Shown, ...]] = {
             | {"tasks": "tasks", "censored": "still alive", "mean": "plain mean", "km_mean": "Kaplan–Meier mean"}
             | {"p50": "plain p50", "km_p50": "Kaplan–Meier p50"},
             _TIMES,
-        ),
-    ),
-    "tenants": (
-        _Shown(
-            "tenants",
-            "Tenants",
-            {"tenant": "tenant", "jobs": "jobs", "gpu_hours": "GPU-hours", "mean_wait_seconds": "mean wait, s"}
-            | {"waited_gpu_hours": "waits, GPU-h", "others_wait_gpu_hours": "others wait for it, GPU-h"}
-            | {"used_share": "used %"},
-        ),
-        _Shown(
-            "blocking",
-            "Who waits while whose jobs hold GPUs",
-            {"waiting": "waiting", "holding": "GPUs held by", "gpu_hours": "GPU-hours of waiting"},
         ),
     ),
     "placement": (
@@ -156,7 +144,12 @@ _TABLES: Mapping[str, tuple[_Shown, ...]] = {
 }
 
 
-_MAIN = {"delays": ("wait", "wait_by"), "runtimes": ("runtime",), "efficiency": ("use",)}
+_MAIN = {
+    "delays": ("wait", "wait_by"),
+    "runtimes": ("runtime",),
+    "efficiency": ("use",),
+    "requests": ("tokens", "clients"),
+}
 """Topic → its tables that are shown without --full; of a table by several dimensions the first."""
 
 
@@ -175,7 +168,8 @@ def show_analysis(analysis: Analysis, written: Mapping[str, str]) -> None:
             for shown in _TABLES.get(topic.name, ()):
                 found = topic.table(shown.name)
                 if found is not None and shown.name in _MAIN.get(topic.name, ()):
-                    _show(*next(_parts(found, shown.title)), shown)
+                    _show(*next(_parts(found, shown.title, _LARGEST)), shown)
+            _show_tenants(topic)
         say("All tables and findings: --full; as a report: -o DIR")
     for what, path in written.items():
         say(f"{what}: {path}")
@@ -189,16 +183,26 @@ def _show_all(analysis: Analysis) -> None:
             if found is not None:
                 for title, part in _parts(found, shown.title):
                     _show(title, part, shown)
+        _show_tenants(topic)
         for remark in topic.remarks:
             say(f"{'!' if remark.is_warning else '·'} {remark.text}")
 
 
-def _parts(found: pl.DataFrame, title: str) -> Iterator[tuple[str, pl.DataFrame]]:
+def _show_tenants(topic: Topic) -> None:
+    from gputwin.cli.tenants import show_tenant_tables
+
+    if topic.name == "tenants":
+        blocking = topic.table("blocking")
+        found = topic.tables["tenants"]
+        show_tenant_tables(found, found.clear() if blocking is None else blocking, _FEW)
+
+
+def _parts(found: pl.DataFrame, title: str, most: int = _MOST_ROWS) -> Iterator[tuple[str, pl.DataFrame]]:
     """Yield a table, or one for each dimension of it with the largest groups where there are many."""
     from gputwin.analysis.dimensions import BY_NAME
 
     if "dimension" not in found.columns:
-        yield title, found.head(_MOST_ROWS)
+        yield title, found.head(most)
         return
     for part in found.partition_by("dimension", maintain_order=True):
         name = part["dimension"][0]

@@ -1,4 +1,4 @@
-"""A table in a terminal: as wide as it is, whole cells only. What does not fit is left out, last columns first."""
+"""A table in a terminal: as wide as it is, cells and headers whole; what does not fit is left out, last columns first."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Sequence
+from unicodedata import combining, east_asian_width
 
 from gputwin.core.table import Kind, Table
 
@@ -15,7 +16,14 @@ MOST_ROWS = 20
 _PROSE = 20
 """Cells of at least so many signs with blanks in them may be wrapped between words."""
 _FRAME = 3
-"""Signs a column takes besides its cells; the last edge takes one more."""
+"""Blanks between columns."""
+
+
+def cell_len(text: str) -> int:
+    """Return the columns a text takes in a terminal; signs of East Asia take two."""
+    if text.isascii():
+        return len(text)
+    return sum(2 if east_asian_width(sign) in "WF" else 0 if combining(sign) else 1 for sign in text)
 
 
 def is_terminal() -> bool:
@@ -46,39 +54,71 @@ def wrapped(text: str) -> str:
 
 def print_table(shown: Table, *, full: bool = False) -> None:
     """Print the table; without `full` its first rows only."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table as Grid
-
-    wide = width()
-    kept = fitting_columns(shown, wide)
+    kept = fitting_columns(shown, width())
     names = [list(shown.columns)[i] for i in kept]
     rows = shown.rows if full else shown.rows[:MOST_ROWS]
-    grid = Grid(
-        title=escape(shown.title), title_justify="left", title_style="bold", header_style="bold", box=SIMPLE_HEAD,
-        padding=(0, 1), pad_edge=False, show_edge=False,
-    )  # fmt: skip
-    for i, name in zip(kept, names, strict=True):
-        is_number = shown.columns[name] == Kind.NUMBER
-        grid.add_column(
-            escape(_header(shown, i)),
-            justify="right" if is_number else "left",
-            no_wrap=not _is_prose(shown, i),
-            overflow="ellipsis" if not _is_prose(shown, i) else "fold",
-            min_width=_least_width(shown, i) if len(kept) > 1 else None,
-        )
+    widths = _widths(shown, kept, width())
+    numbers = [shown.columns[name] == Kind.NUMBER for name in names]
+    lines = [
+        _bold(wrapped(shown.title)),
+        *(_bold(line) for line in _drawn(names, widths, numbers)),
+        "─" * _total(widths),
+    ]
     for row in rows:
-        grid.add_row(*(escape(row[i]) for i in kept))
-    Console(file=sys.stdout, soft_wrap=False, width=wide, force_terminal=is_terminal()).print(grid)
-    for text in _left_out(shown, names, len(rows)):
-        sys.stdout.write(f"{wrapped(text)}\n")
+        lines += _drawn([row[i] for i in kept], widths, numbers)
+    lines += [wrapped(text) for text in _left_out(shown, names, len(rows))]
+    sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _bold(line: str) -> str:
+    return f"\x1b[1m{line}\x1b[0m" if is_terminal() else line
+
+
+def _drawn(cells: Sequence[str], widths: Sequence[int], numbers: Sequence[bool]) -> list[str]:
+    """Return the lines of a row; cells longer than their column are wrapped between words."""
+    parts = [
+        _clean(cell).splitlines() if cell_len(cell) <= wide else _folded(_clean(cell), wide)
+        for cell, wide in zip(cells, widths, strict=True)
+    ]
+    lines = []
+    for i in range(max(map(len, parts), default=0) or 1):
+        texts = [part[i] if i < len(part) else "" for part in parts]
+        blanks = [" " * max(wide - cell_len(text), 0) for text, wide in zip(texts, widths, strict=True)]
+        placed = [b + text if right else text + b for text, b, right in zip(texts, blanks, numbers, strict=True)]
+        lines.append((" " * _FRAME).join(placed).rstrip())
+    return lines
+
+
+def _folded(cell: str, wide: int) -> list[str]:
+    return textwrap.wrap(cell, wide, break_long_words=False, break_on_hyphens=False)
+
+
+def _clean(cell: str) -> str:
+    """Return a cell without signs that move the cursor."""
+    return "".join(c if c.isprintable() else "�" for c in cell)
+
+
+def _widths(shown: Table, columns: Sequence[int], wide: int) -> list[int]:
+    """Return the width of each column: what it needs, and for prose a share of what is left."""
+    widths = [_least_width(shown, i) for i in columns]
+    whole = [max([cell_len(list(shown.columns)[i]), *map(cell_len, _cells(shown, i))]) for i in columns]
+    left = wide - _total(widths)
+    while left > 0 and (narrow := [i for i, w in enumerate(widths) if w < whole[i]]):
+        for i in narrow:
+            share = min(max(left // len(narrow), 1), whole[i] - widths[i], left)
+            widths[i] += share
+            left -= share
+    return widths
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + _FRAME * (len(widths) - 1)
 
 
 def fitting_columns(shown: Table, wide: int) -> list[int]:
     """Return the columns that fit `wide` signs without a broken cell: the first always, the last ones go first."""
     kept = list(range(len(shown.columns)))
-    while len(kept) > 1 and sum(_least_width(shown, i) + _FRAME for i in kept) > wide + _FRAME:
+    while len(kept) > 1 and _total([_least_width(shown, i) for i in kept]) > wide:
         kept.pop()
     return kept
 
@@ -93,19 +133,12 @@ def _is_prose(shown: Table, column: int) -> bool:
 
 
 def _least_width(shown: Table, column: int) -> int:
-    """Return the signs a column cannot do without: its longest cell, or word where it may be wrapped between words."""
-    header = max((len(word) for word in list(shown.columns)[column].split()), default=0)
-    texts = _cells(shown, column)
+    """Return the signs a column cannot do without: its name or longest cell, or word where cells may be wrapped."""
+    header, texts = cell_len(list(shown.columns)[column]), _cells(shown, column)
     if _is_prose(shown, column):
-        longest = max((len(word) for text in texts for word in text.split()), default=0)
-        return max(header, longest, min(_PROSE, max(map(len, texts), default=0)))
-    return max([header, *map(len, texts)])
-
-
-def _header(shown: Table, column: int) -> str:
-    """Return the column's name, on several lines where its cells are narrower."""
-    name = list(shown.columns)[column]
-    return "\n".join(textwrap.wrap(name, _least_width(shown, column), break_long_words=False)) or name
+        longest = max((cell_len(word) for text in texts for word in text.split()), default=0)
+        return max(header, longest, min(_PROSE, max(map(cell_len, texts), default=0)))
+    return max([header, *map(cell_len, texts)])
 
 
 def _left_out(shown: Table, names: Sequence[str], rows: int) -> list[str]:
@@ -115,5 +148,5 @@ def _left_out(shown: Table, names: Sequence[str], rows: int) -> list[str]:
         found.append(f"… {len(shown.rows) - rows:,} more rows: --full")
     missing = [name for name in shown.columns if name not in names and name]
     if missing:
-        found.append(f"not shown, for want of width: {', '.join(missing)}")
+        found.append(f"not shown, the terminal is too narrow: {', '.join(missing)}")
     return found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gputwin.cli.console import Json, Quiet, Seed, announce_compilation, emit, say, table
+from gputwin.cli.console import Json, Quiet, Seed, announce_compilation, emit, progress, say, table
 
 if TYPE_CHECKING:
     from gputwin.optimization.tuning.study import Tuned
@@ -60,21 +58,16 @@ def run(
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         store = output / STORE_FILE
-    result = tune(described, store=store, seed=seed, progress=_bar(quiet or json))
-    if output is not None:
-        write_tuning_report(output, result)
+    with progress(quiet or json) as step:
+        step("opening the trace")
+        # The one that is next is named: "simulation 3 of 20" is under way once two are done.
+        told = lambda done, total: step(f"simulation {min(done + 1, total)} of {total}")  # noqa: E731
+        result = tune(described, store=store, seed=seed, progress=told)
+        if output is not None:
+            step("writing the report")
+            write_tuning_report(output, result)
     data = {**result.to_json(), "directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(result, output))
-
-
-def _bar(silent: bool) -> Callable[[int, int], None]:
-    """Return a function that shows how many simulations are done."""
-
-    def show(done: int, total: int) -> None:
-        if not silent and sys.stderr.isatty():
-            sys.stderr.write(f"\rsimulation {done} of {total}" + ("\n" if done == total else ""))
-
-    return show
 
 
 def _render(result: Tuned, output: Path | None) -> None:

@@ -111,8 +111,8 @@ def backtest(
     forecasts: dict[str, Floats] = {}
     seconds: dict[str, float] = {}
     skipped: dict[str, str] = {}
-    for spec in specs:
-        progress(f"backtest of {spec.name}")
+    for k, spec in enumerate(specs):
+        progress(f"backtest, model {k + 1} of {len(specs)}: {spec.name}")
         began = time.process_time()
         try:
             if spec.extra and spec.module:

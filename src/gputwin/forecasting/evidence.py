@@ -4,7 +4,10 @@ With e the error of the last value and d the step from it to another forecast, t
 squared error at s = Σde / Σd² (Bates and Granger 1969; the regression is the encompassing test of Harvey, Leybourne and
 Newbold 1998). Of that share only the lower end of its confidence interval is used: thin evidence gives zero, which is
 the last value, and any share between 0 and twice the true one is better than the last value. A guard watches the
-forecasts so made and goes back to the last value as soon as they lose what it allows.
+forecasts so made and goes back to the last value as soon as they lose what it allows. Losses are counted in the least
+mean squared error that the last value had over any fifth of the bins so far: where errors have heavy tails, the mean of
+all is that of a few bursts, and beside it the daily cost of a stale forecast looks small. A step much larger than any
+whose outcome is known is cut, since nothing is known of such steps.
 
 Everything used for a row comes from rows whose targets were known at its origin.
 """
@@ -31,13 +34,18 @@ _AS_GOOD = 0.9
 _MOSTLY = 0.75
 """Lower end from which on the best estimate of a share is used instead of it."""
 CREDIT = 4.0
-"""Squared errors of the last value, its mean so far, that may be lost before the guard goes back to it, at least."""
+"""Mean squared errors of the last value (`quiet_loss`) that may be lost before the guard goes back to it, at least."""
 CREDIT_SHARE = 0.01
-"""The same as a share of all its squared errors so far."""
-_RECENT = 100
-"""Latest errors of the last value whose mean counts, where it is below that of all."""
+"""The same per bin so far: long series have more to lose and more to gain."""
+EARNED = 0.75
+"""Share of `CREDIT` that must be earned before the last value is left."""
+_WINDOW = 100
+_WINDOW_SHARE = 0.2
+"""Bins over which the last value's least mean squared error counts: at least so many, or this share of all so far."""
 _MOST = 1.0
-"""The same for one bin: a single burst says little."""
+"""Most that one bin adds to or takes from the credit: a single burst says little."""
+_FARTHEST = 2.0
+"""Longest step over the longest one whose outcome is known."""
 
 
 class Standing(NamedTuple):
@@ -118,7 +126,7 @@ class Guard:
         self.credit = min(max(self.credit + min(max(counted, -_MOST), _MOST), 0.0), self.most)
         if self.credit <= 0:
             self.trusts = False
-        elif self.credit >= CREDIT / 2:
+        elif self.credit >= EARNED * CREDIT:
             self.trusts = True
 
 
@@ -137,7 +145,8 @@ def walk(table: Floats, actual: Floats, last: Floats, lead: int) -> Walk:
         now, guard.base = _review(steps, errors, start, lead)
         guard.most = max(CREDIT, CREDIT_SHARE * start)
         stop = min(start + every, rows)
-        ahead = now.share * steps[start:stop, now.column]
+        longest = _longest(steps, errors, now, start, lead)
+        ahead = now.share * np.clip(steps[start:stop, now.column], -longest, longest)
         proposed[start:stop] += np.where(np.isfinite(ahead), ahead, 0.0)
         for row in range(start, stop):
             _look(guard, actual, last, proposed, row - lead)
@@ -149,15 +158,26 @@ def walk(table: Floats, actual: Floats, last: Floats, lead: int) -> Walk:
 
 
 def _review(steps: Floats, errors: Floats, origin: int, lead: int) -> tuple[Standing, float]:
-    """Return what is proven at an origin, and the mean squared error of the last value, so far or lately."""
+    """Return what is proven at an origin, and the last value's squared error in its quietest time."""
     past = slice(0, max(origin - lead + 1, 0))
     known = np.isfinite(errors[past])
     if not known.any():
         return LAST_VALUE, 0.0
-    losses = errors[past][known] ** 2
-    # One burst long ago must not make today's losses look small.
-    base = min(float(losses.mean()), float(losses[-_RECENT:].mean()))
-    return proven(steps[past][known], errors[past][known], lead), base
+    return proven(steps[past][known], errors[past][known], lead), quiet_loss(errors[past][known])
+
+
+def quiet_loss(errors: Floats) -> float:
+    """Return the least mean of squares over a fifth of all errors in a row, a hundred at least (or all there are)."""
+    total = np.concatenate([[0.0], np.cumsum(errors**2)])
+    width = min(max(_WINDOW, int(_WINDOW_SHARE * len(errors))), len(errors))
+    return float(max((total[width:] - total[:-width]).min() / width, 0.0))
+
+
+def _longest(steps: Floats, errors: Floats, now: Standing, origin: int, lead: int) -> float:
+    """Return how far a step may go at an origin, from the steps whose outcomes are known at it."""
+    past = slice(0, max(origin - lead + 1, 0))
+    tried = np.abs(steps[past, now.column][np.isfinite(errors[past])])
+    return _FARTHEST * float(np.max(tried, initial=0.0, where=np.isfinite(tried)))
 
 
 def _look(guard: Guard, actual: Floats, last: Floats, proposed: Floats, row: int) -> None:

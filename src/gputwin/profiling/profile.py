@@ -13,6 +13,7 @@ import polars as pl
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.profiling.alignment import Recording
+from gputwin.profiling.calibration import Calibrated
 from gputwin.profiling.classes.classes import Classes, find_classes
 from gputwin.profiling.evaluation.evaluate import Evaluation, evaluate_in_time
 from gputwin.profiling.jobs import History
@@ -133,9 +134,10 @@ def profile(
         raise UserError(
             f"{history.size} tasks are too few to test a model on: none had ended before the last ones came"
         )
-    chosen = min(tests, key=lambda e: e.scores.pinball_seconds).model
+    best = min(tests, key=lambda e: e.scores.pinball_seconds)
+    chosen = best.model
     progress(f"fitting {chosen} to all jobs")
-    model = fit(chosen, history, seed=seed)
+    model = Calibrated(fit(chosen, history, seed=seed), best.calibration)
     baseline = fit(BASELINE, history, seed=seed)
     recording = Recording.of(trace.meta, history)
     return Profile(history, classes, tests, chosen, model, baseline, recording, _importance(model, history))

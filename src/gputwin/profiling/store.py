@@ -19,6 +19,7 @@ import polars as pl
 from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.profiling.alignment import Recording
+from gputwin.profiling.calibration import Calibrated, Calibration
 from gputwin.profiling.classes.classes import Classes, Classifier
 from gputwin.profiling.classes.clustering import Settings, Trial
 from gputwin.profiling.classes.description import JobClass
@@ -39,11 +40,13 @@ from gputwin.profiling.models.stack import Stack
 from gputwin.traces.schema import SCHEMA_VERSION, TASKS
 
 MODEL_FILE = "model.json"
-FORMAT = 2
+FORMAT = 3
 _TYPES: dict[str, type] = {
     t.__name__: t
     for t in (Boosted, ByClass, Classes, Classifier, Encoding, Features, Forest, Grid, JobClass, KeyTable, Medians)
-} | {t.__name__: t for t in (Memory, Online, Recording, Scores, Settings, Single, Stack, Trial)}
+} | {
+    t.__name__: t for t in (Calibrated, Calibration, Memory, Online, Recording, Scores, Settings, Single, Stack, Trial)
+}
 _PARTS: dict[str, Any] = {
     "model": DurationModel,
     "classes": Classes | None,

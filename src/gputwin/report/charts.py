@@ -237,6 +237,43 @@ def matrix(names: Sequence[str], values: Mapping[tuple[str, str], float], what: 
     return figure
 
 
+def amounts(
+    rows: Sequence[str], columns: Sequence[str], values: Mapping[tuple[str, str], float], what: str
+) -> go.Figure:
+    """Return amounts by row and column, darker for more, with their numbers; nothing where a pair has none."""
+    z = [[values.get((row, column)) for column in columns] for row in rows]
+    figure = blank(
+        height=180 + 28 * len(rows),
+        xaxis={"type": "category", "showgrid": False, "tickangle": -35, "automargin": True},
+        yaxis={"type": "category", "autorange": "reversed", "showgrid": False, "automargin": True},
+    )
+    figure.add_heatmap(
+        z=z,
+        x=[plain(name, 20) for name in columns],
+        y=[plain(name, 20) for name in rows],
+        zmin=0,
+        colorscale=[[0, "#d7e6f2"], [0.3, "#a9cbe3"], [1, "#4f94c4"]],
+        text=[[_short(v) for v in row] for row in z],
+        texttemplate="%{text}",
+        textfont={"color": "#10202e"},
+        xgap=1,
+        ygap=1,
+        showscale=False,
+        hovertemplate="%{y} waits for %{x}: %{z:,.1f} " + what + "<extra></extra>",
+    )
+    return figure
+
+
+def _short(value: float | None) -> str:
+    """Return an amount in few signs: 12k for 12,345."""
+    if value is None:
+        return ""
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if value >= 10 * size:
+            return f"{value / size:,.0f}{letter}"
+    return f"{value:,.0f}"
+
+
 def forest(frame: pl.DataFrame, axis: str) -> go.Figure:
     """Return effects with their intervals: one row per `level`, one mark per `control` (`estimate`, `low`, `high`)."""
     levels = frame["level"].unique(maintain_order=True).to_list()

@@ -21,6 +21,7 @@ from gputwin.report.subject import Subject
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.load import LoadCheck
 from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.use import use_of
 from gputwin.studies.comparison import Comparison
 from gputwin.traces.dataset import Trace
 
@@ -66,7 +67,7 @@ def write_report(
     if compared is not None:
         first.append(comparison(compared, subject.timeline))
     if simulated is not None:
-        first.append(run_section(simulated, subject.timeline))
+        first.append(run_section(simulated, subject.timeline, use_of(trace)))
     page = render(subject.title, sections_of(subject, first), brief=brief)
     with atomic_file(path) as fresh:
         fresh.write_bytes(page)

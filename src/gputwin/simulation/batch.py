@@ -17,7 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, ProcessPoolExecutor, wait
 from functools import lru_cache
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import SpawnContext, SpawnProcess
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Generic, TypeVar
@@ -134,25 +134,40 @@ class Batch:
             if progress is not None:
                 progress(len(results), len(calls))
 
+        self.each(function, calls, done)
+        return [results[i] for i in range(len(calls))]
+
+    def each(
+        self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], done: Callable[[int, T], None]
+    ) -> None:
+        """Call `done` with the number of each call and its result as soon as it is there; none is kept here.
+
+        The first error of a call ends the batch.
+        """
+        left = dict.fromkeys(range(len(calls)))
+
+        def tell(i: int, result: T) -> None:
+            del left[i]
+            done(i, result)
+
         if self._lent is None and (self._workers == 1 or len(calls) == 1):
             for i, call in enumerate(calls):
-                done(i, _call(function, call))
-            return [results[i] for i in range(len(calls))]
+                tell(i, _call(function, call))
+            return
         lost = 0
-        while len(results) < len(calls):
-            open_calls = [i for i in range(len(calls)) if i not in results]
-            before = len(results)
+        while left:
+            open_calls, before = list(left), len(left)
             try:
-                if not results and not is_compiled():
+                if before == len(calls) and not is_compiled():
                     # The first one compiles the engine, which the others then find in the cache.
                     open_calls = open_calls[:1]
-                self._run({i: calls[i] for i in open_calls}, function, done)
+                self._run({i: calls[i] for i in open_calls}, function, tell)
             except BrokenExecutor:
-                lost = 0 if len(results) > before else lost + 1
+                lost = 0 if len(left) < before else lost + 1
                 if self._lent is not None:
                     # Nobody but its owner can replace it.
-                    for i in (i for i in range(len(calls)) if i not in results):
-                        done(i, _call(function, calls[i]))
+                    for i in list(left):
+                        tell(i, _call(function, calls[i]))
                 self._end(at_once=True)
                 if lost >= _MOST_LOST:
                     raise GputwinError(
@@ -162,7 +177,6 @@ class Batch:
             except BaseException:
                 self._end(at_once=True)
                 raise
-        return [results[i] for i in range(len(calls))]
 
     def _run(
         self, calls: dict[int, tuple[Any, ...]], function: Callable[..., T], done: Callable[[int, T], None]
@@ -191,6 +205,21 @@ class Batch:
             self._processes = None
 
 
+class _Worker(SpawnProcess):
+    """A process that Ctrl-C does not reach, from its first moment on: the one that started it decides."""
+
+    def start(self) -> None:
+        """Start the process; it takes over which signals are blocked."""
+        if not hasattr(signal, "pthread_sigmask"):
+            super().start()
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _Recording(SpawnContext):
     """Starts processes anew (forking would copy the locks of Polars' threads as they happen to be) and knows them."""
 
@@ -200,7 +229,7 @@ class _Recording(SpawnContext):
 
     def Process(self, *arguments: Any, **options: Any) -> Any:  # type: ignore[override]  # noqa: N802
         """Return a new process."""
-        process = SpawnContext.Process(*arguments, **options)
+        process = _Worker(*arguments, **options)
         self.started.append(process)
         return process
 
@@ -222,7 +251,6 @@ class _Processes:
 
 
 def _begin_worker() -> None:
-    # Ctrl-C reaches all processes of a terminal: the one that started this one decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -121,3 +122,11 @@ def little_law_error(jobs: pl.DataFrame, job_seconds_waited: float) -> float:
     """Return the relative difference of ∫ queue length dt and Σ waits (Little, 1961); 0 up to rounding."""
     total = float(jobs["wait_seconds"].sum())
     return abs(job_seconds_waited - total) / total if total > 0 else abs(job_seconds_waited)
+
+
+def cost_of_nodes(prices: Sequence[tuple[int, float | None]], makespan_seconds: float | None) -> float | None:
+    """Return what all nodes cost until the last job ends, from (nodes, price an hour); None where a price is not known."""
+    known = [count * price for count, price in prices if price is not None]
+    if makespan_seconds is None or len(known) < len(prices):
+        return None
+    return sum(known) * makespan_seconds / HOUR

@@ -18,7 +18,7 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
-from gputwin.simulation.metrics import summarise
+from gputwin.simulation.metrics import cost_of_nodes, summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
@@ -122,6 +122,8 @@ def result_of(
         summary["stops"] = stops_by_reason(segments)
         summary["completion_parts_seconds"] = completion_parts(jobs)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
+    prices = [(group.count, group.price_per_hour) for group in run.cluster.groups]
+    summary["cost"] = cost_of_nodes(prices, summary["makespan_seconds"])
     summary["tasks_left_out"] = run.workload.left_out
     summary["unused_allocation"] = None
     if use is not None:
@@ -238,6 +240,7 @@ def _manifest(run: Run, fingerprint: str) -> dict[str, Any]:
         "nodes": run.cluster.node_count,
         "gpus": run.cluster.gpu_count,
         "scheduler": asdict(run.scheduler),
+        "planner": None if run.changes.planning is None else asdict(run.changes.planning),
         "seed": run.seed,
         "bin_seconds": run.bin_seconds,
         "gpu_whole_milli": WHOLE,

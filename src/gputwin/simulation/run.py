@@ -60,6 +60,7 @@ from gputwin.simulation.engine.world import (
     World,
 )
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Pool, costs_of, with_faults
+from gputwin.simulation.planning.drive import Planning, RoundDriver, check_planning
 from gputwin.simulation.policy import (
     BACKFILLS,
     FAIRNESS,
@@ -77,7 +78,7 @@ from gputwin.simulation.policy_source import checked, raise_if_not_ours
 from gputwin.simulation.roles import hardest_first
 from gputwin.simulation.tenants import Fairness, check_tenants, exceeding, make_tenants
 from gputwin.simulation.typical import typical_jobs
-from gputwin.simulation.workload import Workload, with_shapes_apart, with_sizes
+from gputwin.simulation.workload import Workload, with_models_apart, with_shapes_apart, with_sizes
 
 _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 MOST_DEVICES = 62
@@ -87,10 +88,10 @@ MOST_BINS = 10_000_000
 
 @dataclass(frozen=True)
 class Scheduler:
-    """The rules of a run: names of registered policies and their parameters."""
+    """The rules of a run: names of registered policies and their parameters. Its defaults are everyone's defaults."""
 
     order: str = "fifo"
-    backfill: str = "strict"
+    backfill: str = "greedy"
     placement: str = "first-fit"
     order_parameters: Mapping[str, float] = field(default_factory=dict)
     placement_parameters: Mapping[str, float] = field(default_factory=dict)
@@ -111,10 +112,12 @@ class Changes:
     faults: Faults | None = None
     elasticity: Elasticity | None = None
     pool: Pool | None = None
+    planning: Planning | None = None
+    """A planner says who runs, instead of order and backfill."""
 
     def any(self) -> bool:
         """Return whether something may change."""
-        parts = (self.faults, self.elasticity, self.pool)
+        parts = (self.faults, self.elasticity, self.pool, self.planning)
         return bool(self.preemption or self.speed or any(part is not None for part in parts))
 
 
@@ -175,11 +178,13 @@ def run(
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
     )
     settings, counters = np.zeros(1, SETTINGS), np.zeros(1, COUNTERS)
-    settings["backfill"] = backfill.mode
+    # Under a plan all wait in one queue, as under strict order.
+    settings["backfill"] = STRICT if changes.planning is not None else backfill.mode
     settings["gang"] = _GANGS[placement.gang]
+    settings["planned"] = changes.planning is not None
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
     changing = changes.any()
-    tracks = EASY <= backfill.mode < LOSS or (backfill.mode == GREEDY and max_wait < np.inf)
+    tracks = EASY <= settings["backfill"][0] < LOSS or (settings["backfill"][0] == GREEDY and max_wait < np.inf)
     settings["corrects"] = tracks
     settings["tracks"] = tracks or changing
     settings["changes"] = changing
@@ -210,6 +215,8 @@ def run(
         world.queue.shapes["never_fits"][exceeding(workload, tenants)] = 1
     try:
         stepper = Stepper(world, rules, told)
+        if changes.planning is not None:
+            drive = RoundDriver(changes.planning, workload)
         if drive is not None:
             drive(stepper)
         stepper.run_until()
@@ -289,6 +296,8 @@ def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None) -
         workload = with_shapes_apart(workload, "tenant")
     if changes.preemption and (field := PREEMPTIONS.get(changes.preemption).apart):
         workload = with_shapes_apart(workload, field)
+    if changes.planning is not None:
+        workload = with_models_apart(workload)
     if changes.elasticity is not None:
         workload = with_sizes(workload, changes.elasticity.least_share)
     return workload
@@ -312,6 +321,10 @@ def _settled(changes: Changes, order: Ordering, given: Mapping[str, float], back
             field="checkpoints",
             remedy="set on_preemption, or give interval_seconds",
         )
+    if changes.planning is not None:
+        check_planning(changes.planning)
+        if changes.preemption or changes.elasticity is not None or changes.pool is not None:
+            raise UserError("a planner decides who runs; leave out preemption, elasticity and node pools")
     if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
         raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
     if changes.any() and backfill == "conservative":
@@ -447,6 +460,7 @@ def _make_world(
         lives=make_lives(jobs, workload.slots, costs_of(changes.checkpoints, changes.elasticity), kept=changing),
         outages=outages,
         tenants=tenants,
+        planned=np.zeros(jobs.size + 1 if settings["planned"][0] else 1, np.int32),
         turns=make_turns(jobs if tenants.usage.size else jobs[:0], shapes.size, tenants.usage.size),
         speeds=speeds,
         loop=np.zeros(LOOP, np.int64),

@@ -15,15 +15,19 @@ from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.simulation.checkpointing import CheckpointCosts, interval
 from gputwin.simulation.cluster import Cluster, cluster_of
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
+from gputwin.simulation.planning.drive import Planning
 from gputwin.simulation.policy import load_policies, parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.run import Changes, Scheduler, check_rules
 from gputwin.simulation.tenants import Fairness, Terms
+from gputwin.simulation.validation import first_mistake
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FILE_ENDINGS = (".yaml", ".yml")
+RULES = ("order", "backfill", "placement")
+"""Fields that are always written."""
 
 
 class _Part(BaseModel):
@@ -147,6 +151,19 @@ def _as_fairness(value: Any) -> Any:
     return {"policy": value} if isinstance(value, str) else value
 
 
+class PlannerSpec(_Part):
+    """A planner that says at rounds who runs on which GPU model (`planning/`), instead of order and backfill."""
+
+    policy: str
+    round_seconds: Positive = 360.0
+    least_replan_seconds: AtLeastZero = 0.0
+    """A plan is made anew when jobs have come or left, but not sooner than this after the last."""
+
+
+def _as_planner(value: Any) -> Any:
+    return {"policy": value} if isinstance(value, str) else value
+
+
 class PowerSpec(_Part):
     """Energy and carbon are told; `limits` are power limits by GPU model, W, which slow jobs on it.
 
@@ -172,10 +189,11 @@ class Scenario(_Part):
     """A name, a file, or the node groups themselves; the trace's own nodes where nothing is given."""
     policies: tuple[str, ...] = ()
     """Python files with policies of one's own."""
-    order: Policy = Choice(name="fifo")
-    backfill: str = "strict"
-    placement: Policy = Choice(name="first-fit")
+    order: Policy = Choice(name=Scheduler.order)
+    backfill: str = Scheduler.backfill
+    placement: Policy = Choice(name=Scheduler.placement)
     fairness: Annotated[FairnessSpec | None, BeforeValidator(_as_fairness)] = None
+    planner: Annotated[PlannerSpec | None, BeforeValidator(_as_planner)] = None
     preemption: str = ""
     sharing: Literal["fraction", "exclusive"] = "fraction"
     speed: SpeedSpec | None = None
@@ -218,6 +236,7 @@ class Scenario(_Part):
             checkpoints=Checkpoints(**saved),
             faults=None if self.faults is None else _faults(self.faults),
             elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
+            planning=None if self.planner is None else _planning(self.planner),
         )
 
     def with_(self, **fields: Any) -> Scenario:
@@ -232,11 +251,16 @@ class Scenario(_Part):
         return self
 
     def to_data(self) -> dict[str, Any]:
-        """Return the scenario as plain data; fields at their defaults are left out."""
-        return self.model_dump(mode="json", exclude_defaults=True)
+        """Return the scenario as plain data; fields at their defaults are left out, but not the rules of scheduling.
+
+        So a saved run keeps its meaning, and its reader sees the rules.
+        """
+        changed = self.model_dump(mode="json", exclude_defaults=True)
+        rules = self.model_dump(mode="json", include=set(RULES))
+        return {k: {**changed, **rules}[k] for k in type(self).model_fields if k in changed or k in rules}
 
     def to_yaml(self) -> str:
-        """Return the scenario as a YAML document; fields at their defaults are left out."""
+        """Return the scenario as a YAML document; see `to_data`."""
         return yaml.safe_dump(self.to_data(), sort_keys=False, allow_unicode=True)
 
 
@@ -260,6 +284,10 @@ def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:
     return interval(spec.rule, CheckpointCosts(spec.save_seconds, spec.restart_seconds, faults.mtbf_seconds))
 
 
+def _planning(spec: PlannerSpec) -> Planning:
+    return Planning(spec.policy, spec.round_seconds, spec.least_replan_seconds)
+
+
 def _faults(spec: FaultSpec) -> Faults:
     windows = tuple(
         Maintenance(w.node, _or_infinity(w.drain_time), w.down_time, _or_infinity(w.up_time)) for w in spec.maintenance
@@ -275,36 +303,12 @@ def _faults(spec: FaultSpec) -> Faults:
     )
 
 
-_UNION_PARTS = ("Choice", "Cluster", "str", "tuple[str, ...]")
-"""Pydantic names the tried kind of a value in an error's path; people do not."""
-
-
 def scenario_of(data: Mapping[str, Any], file: Path | None = None) -> Scenario:
     """Return the scenario that plain data describes; the first thing that is wrong is a user error with its path."""
     try:
         return Scenario.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"] if part not in _UNION_PARTS)
-        said = _said(first["type"], first.get("ctx", {}), first["msg"])
-        top = first["type"] == "extra_forbidden" and len(first["loc"]) == 1
-        known = f"; known: {', '.join(Scenario.model_fields)}" if top else ""
-        raise InputError(f"{said[:1].lower()}{said[1:]}{known}", file=file, field=where or None) from None
-
-
-def _said(kind: str, bounds: Mapping[str, Any], message: str) -> str:
-    """Return what is wrong with a value, and what to give instead."""
-    if kind == "missing":
-        return "it is needed; give a value"
-    if kind == "greater_than":
-        return f"give more than {bounds['gt']:g}"
-    if kind == "greater_than_equal":
-        return f"give {bounds['ge']:g} or more"
-    if kind == "less_than_equal":
-        return f"give {bounds['le']:g} or less"
-    if kind == "finite_number":
-        return "give a finite number"
-    return message.removeprefix("Value error, ")
+        raise first_mistake(error, tuple(Scenario.model_fields), file) from None
 
 
 def read_scenario(path: Path) -> Scenario:
@@ -328,17 +332,17 @@ def fields_apart(scenarios: Sequence[Scenario], leave_out: Sequence[str] = ()) -
 
     A value that is not given is "none". Fields in `leave_out` do not count.
     """
-    found = [_leaves(s.model_dump(mode="json", exclude=set(leave_out))) for s in scenarios]
+    found = [leaves(s.model_dump(mode="json", exclude=set(leave_out))) for s in scenarios]
     paths = dict.fromkeys(path for leaves in found for path in leaves)
     differing = [path for path in paths if len({leaves.get(path, "none") for leaves in found}) > 1]
     return [{path: leaves.get(path, "none") for path in differing} for leaves in found]
 
 
-def _leaves(value: Any, path: str = "") -> dict[str, str]:
+def leaves(value: Any, path: str = "") -> dict[str, str]:
     """Return the plain values in nested data by their dotted path; what is None or empty is not there."""
     if isinstance(value, Mapping | list | tuple):
         pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
-        return {k: v for key, part in pairs for k, v in _leaves(part, f"{path}.{key}" if path else str(key)).items()}
+        return {k: v for key, part in pairs for k, v in leaves(part, f"{path}.{key}" if path else str(key)).items()}
     if value is None or value == "":
         return {}
     return {path: _exact(value) if isinstance(value, float) else str(value)}

@@ -16,7 +16,7 @@ from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.engine.world import World
 from gputwin.simulation.power.energy import energy_of, read_grid
 from gputwin.simulation.result import SimulationResult, result_of
-from gputwin.simulation.run import cluster_models, run
+from gputwin.simulation.run import Scheduler, cluster_models, run
 from gputwin.simulation.scenario import PowerSpec, Scenario, scenario_of
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import Workload, with_load, workload_of
@@ -28,9 +28,9 @@ def simulate(
     trace: Trace | str | Scenario,
     cluster: Cluster | str | None = None,
     *,
-    order: str = "fifo",
-    backfill: str = "strict",
-    placement: str = "first-fit",
+    order: str = Scheduler.order,
+    backfill: str = Scheduler.backfill,
+    placement: str = Scheduler.placement,
     share: str = "fraction",
     predict: str | pl.DataFrame = "oracle",
     seed: int = 0,

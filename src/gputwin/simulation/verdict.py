@@ -56,7 +56,11 @@ def run_verdict(result: SimulationResult) -> RunVerdict:
 def rules_words(result: SimulationResult) -> str:
     """Return the rules of the run: "order fifo, backfill greedy, placement first-fit"."""
     rules = result.manifest["scheduler"]
-    return f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"
+    if planner := (result.manifest.get("planner") or {}).get("planner"):
+        return f"planner {planner}, placement {rules['placement']}"
+    said = f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"
+    fairness = result.manifest.get("scenario", {}).get("fairness")
+    return f"{said}, fairness {fairness['policy']}" if fairness else said
 
 
 def idle_while_waiting(result: SimulationResult) -> str:

@@ -173,6 +173,33 @@ def with_sizes(workload: Workload, least_share: float) -> Workload:
     return replace(workload, shapes=np.array(shapes, SHAPE), groups=np.array(groups, GROUP))
 
 
+def with_models_apart(workload: Workload) -> Workload:
+    """Return the same jobs with, of each shape with GPUs, one shape for each GPU model it may run on.
+
+    Row k of the shapes of model m is `len(shapes) · (1 + m) + k`: like row k, on that model alone.
+    """
+    shapes, groups, requests, allowed = [workload.shapes], [workload.groups], [workload.requests], [workload.allowed]
+    with_gpus = workload.requests["gpu_count"] > 0
+    for m in range(len(workload.models)):
+        only = np.zeros_like(workload.allowed)
+        only[:, m] = workload.allowed[:, m]
+        alike, members = workload.shapes.copy(), workload.groups.copy()
+        alike["first_group"] += len(workload.groups) * (1 + m)
+        members["request"] += len(workload.requests) * (1 + m)
+        shapes.append(alike)
+        groups.append(members)
+        requests.append(workload.requests)
+        allowed.append(np.where(with_gpus[:, None], only, workload.allowed))
+    return replace(
+        workload,
+        shapes=np.concatenate(shapes),
+        groups=np.concatenate(groups),
+        requests=np.concatenate(requests),
+        allowed=np.concatenate(allowed),
+        constraints=workload.constraints * (1 + len(workload.models)),
+    )
+
+
 def with_load(workload: Workload, scale: float) -> Workload:
     """Return the same jobs arriving `scale` times as fast, and the window of averages drawn together with them."""
     if scale == 1.0:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,21 @@ def test_cp_sat_column_generation_and_brute_force_agree(block: int) -> None:
         assert violations(problem, packing) == []
         assert (seed, columns.objective, columns.bound) == (seed, least, least)
         assert (seed, packing.objective(problem), bound) == (seed, least, least)
+
+
+def test_the_most_demand_on_given_nodes_agrees_with_brute_force() -> None:
+    """Nodes cost nothing and every instance may be left out: what is not placed is all that counts."""
+    for seed in range(400, 430):
+        made = random_problem(seed)
+        rng = np.random.default_rng(seed)
+        groups = tuple(replace(g, missing_cost=int(rng.integers(1, 50))) for g in made.groups)
+        types = tuple(replace(t, cost=0, supply=int(rng.integers(0, 3))) for t in made.types)
+        problem = replace(made, groups=groups, types=types)
+        found = place(problem)
+        assert found.packing is not None
+        assert violations(problem, found.packing) == []
+        least = optimum(problem)
+        assert (seed, found.objective, found.bound) == (seed, least, least)
 
 
 def test_heuristics_keep_every_rule_and_are_never_below_the_bound() -> None:

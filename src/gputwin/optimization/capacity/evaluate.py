@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,9 +59,10 @@ class Point:
 class Evaluator:
     """Simulates capacities, each once."""
 
-    def __init__(self, setting: Setting, batch: Batch) -> None:
+    def __init__(self, setting: Setting, batch: Batch, progress: Callable[[str], None] = lambda step: None) -> None:
         self.setting = setting
         self.batch = batch
+        self._progress = progress
         self.points: dict[Counts, Point] = {}
         self._shared = batch.share(setting)
         self._drawn: dict[Counts, list[float]] = {}
@@ -69,15 +70,23 @@ class Evaluator:
     def __call__(self, wanted: Sequence[Counts]) -> list[Point]:
         """Return the points of these capacities, those not yet known simulated at the same time."""
         fresh = [c for c in dict.fromkeys(wanted) if c not in self.points]
-        found = self.batch.map(evaluate, [(self._shared, counts) for counts in fresh])
+        told = self._told("simulated, size")
+        found = self.batch.map(evaluate, [(self._shared, counts) for counts in fresh], told if len(fresh) > 1 else None)
         self.points |= dict(zip(fresh, found, strict=True))
         return [self.points[c] for c in wanted]
+
+    def _told(self, what: str) -> Callable[[int, int], None]:
+        """Return a function that says how many of a batch are done, as the one that is next."""
+        return lambda done, of: self._progress(f"{what} {min(done + 1, of)} of {of}")
 
     def records(self, counts: Counts, draws: Draws) -> list[float]:
         """Return the target's figure on this capacity for each drawn record, simulated whole."""
         if counts not in self._drawn:
             calls = [(self._shared, counts, blocks) for blocks in draws]
-            self._drawn[counts] = self.batch.map(evaluate_drawn, calls)
+            nodes = f"{sum(counts):,} nodes"
+            self._drawn[counts] = self.batch.map(
+                evaluate_drawn, calls, self._told(f"records of drawn days on {nodes}:")
+            )
         return self._drawn[counts]
 
 

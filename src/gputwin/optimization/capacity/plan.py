@@ -213,7 +213,7 @@ def plan(
     guess = min(max(math.ceil(share * cluster.node_count), smallest), largest)
     workers = workers_for(setting.workload.size * _RUNS) if workers is None else workers
     with Batch(workers=workers) as batch:
-        evaluate = Evaluator(setting, batch)
+        evaluate = Evaluator(setting, batch, progress)
         search = Search(evaluate, cluster, confidence, largest, progress)
         first = [guess, cluster.node_count]
         answer, luck = None, None

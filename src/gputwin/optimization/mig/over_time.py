@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
-from gputwin.core.errors import UserError
+from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.optimization.mig.layouts import Layout, maximal_layouts, mix_of
 from gputwin.optimization.mig.profiles import MigGpu
 
@@ -26,6 +27,47 @@ class Periods:
     """Instances destroyed and created at the start of each period; none in the first."""
     objective: int
     bound: int
+
+    def to_json(self, demands: Sequence[Mapping[str, int]]) -> dict[str, Any]:
+        """Return the plan as plain data, each period beside its demand."""
+        rows = zip(demands, self.served, self.changes, self.layouts, strict=True)
+        return {
+            "objective": self.objective,
+            "bound": self.bound,
+            "periods": [
+                {
+                    "demand": dict(demand),
+                    "served": served,
+                    "changes": changes,
+                    "layouts": [
+                        {"layout": [f"{name}@{start}" for name, start in layout], "gpus": n}
+                        for layout, n in layouts.most_common()
+                    ],
+                }
+                for demand, served, changes, layouts in rows
+            ],
+        }
+
+
+def read_periods(file: Path) -> list[dict[str, int]]:
+    """Return the demand of each period from a YAML list of {profile: instances}."""
+    import yaml
+
+    remedy = "write a list of periods, each as {1g.5gb: 300, 3g.20gb: 20}"
+    try:
+        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"cannot be read ({shorten(error, 120)})", file=file, remedy=remedy) from None
+    if not isinstance(data, list) or not data:
+        raise InputError("is not a list of periods", file=file, remedy=remedy)
+    for k, period in enumerate(data):
+        fine = isinstance(period, dict) and all(
+            isinstance(name, str) and isinstance(n, int) and not isinstance(n, bool) and n >= 0
+            for name, n in period.items()
+        )
+        if not fine:
+            raise InputError(f"period {k + 1} is not {{profile: instances}}", file=file, remedy=remedy)
+    return data
 
 
 def plan_periods(

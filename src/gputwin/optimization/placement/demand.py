@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -19,7 +19,13 @@ from gputwin.traces.lifetimes import observed, with_lives
 from gputwin.traces.schema import DEFAULT_ROLE
 
 RESOURCES = ("gpu_milli", "cpu_milli", "memory_mib", "disk_mib", "rdma_percent")
-OBJECTIVES = ("nodes", "cost", "unallocated")
+OBJECTIVES = ("nodes", "cost", "unallocated", "demand")
+UNITS = {
+    "nodes": "nodes",
+    "cost": "micro-units of price per hour",
+    "unallocated": "parts of demand",
+    "demand": "millionths of the demand not placed",
+}
 _UNLIMITED = 1 << 40
 _KEY = ("role", "application", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "disk_mib", "rdma_percent")
 
@@ -135,12 +141,16 @@ def problem_of(
     objective: str = "nodes",
     is_supply_limited: bool = True,
     spread: int | None = None,
+    apart: Sequence[tuple[str, str]] = (),
+    rack_share: float | None = None,
 ) -> Problem:
     """Return the problem of placing the groups on the cluster's node types.
 
-    `objective` is nodes, cost (price per hour) or unallocated (capacity bought beyond what is asked for, each resource
-    as a share of the demand for it). Groups bound to GPU models or, where a node type has the name of the last word of
-    an application (its role), to that role keep to them. `spread` puts every application on at least so many nodes.
+    `objective` is nodes, cost (price per hour), unallocated (capacity bought beyond what is asked for, each resource
+    as a share of the demand for it) or demand (the most of it on the nodes there are, each resource as a share of the
+    demand for it). Groups bound to GPU models or, where a node type has the name of the last word of an application (its
+    role), to that role keep to them. `spread` puts every application on at least so many nodes, `apart` are pairs of
+    applications that share no node, `rack_share` is the largest share of an application in one rack.
     """
     if objective not in OBJECTIVES:
         raise UserError(f"unknown objective '{objective}'; known: {', '.join(OBJECTIVES)}")
@@ -159,16 +169,42 @@ def problem_of(
             limit = most if limit is None else min(limit, most)
         bound.append(replace(group, node_types=types, max_per_node=limit))
     demand = np.array([g.requests[0] for g in groups], float).T @ np.array([g.count for g in groups], float)
-    kinds = tuple(_type_of(g, objective, demand, is_supply_limited) for g in cluster.groups)
-    unit = {"nodes": "nodes", "cost": "micro-units of price per hour", "unallocated": "parts of demand"}[objective]
-    return Problem(RESOURCES, tuple(bound), kinds, unit=unit)
+    if objective == "demand":
+        bound = [replace(g, missing_cost=_worth(g, demand)) for g in bound]
+    is_limited = is_supply_limited or objective == "demand"
+    kinds = tuple(_type_of(g, objective, demand, is_limited) for g in cluster.groups)
+    if rack_share is not None and not 0 < rack_share <= 1:
+        raise UserError(f"the largest share per rack must lie above 0 and up to 1, not {rack_share:g}")
+    if rack_share is not None and not all(k.rack for k in kinds):
+        raise UserError("a share per rack needs a rack for every node group; give `rack` in the cluster spec")
+    conflicts = _conflicts(groups, apart)
+    return Problem(RESOURCES, tuple(bound), kinds, conflicts, rack_share, UNITS[objective])
+
+
+def _worth(group: InstanceGroup, demand: np.ndarray) -> int:
+    """Return what one instance is of all that is asked for: the mean over resources of its share, in millionths."""
+    shares = [a / d for a, d in zip(group.requests[0], demand, strict=True) if d > 0]
+    return max(round(1_000_000 * float(np.mean(shares))) if shares else 0, 1)
+
+
+def _conflicts(groups: tuple[InstanceGroup, ...], apart: Sequence[tuple[str, str]]) -> frozenset[frozenset[str]]:
+    """Return the pairs of owners that share no node: an application's name stands for all of its roles."""
+    owners = {g.owner for g in groups}
+    found = set()
+    for pair in apart:
+        sides = [{o for o in owners if o == name or o.rpartition(" ")[0] == name} for name in pair]
+        for name, side in zip(pair, sides, strict=True):
+            if not side:
+                raise UserError(f"no application '{name}' is to be placed, so nothing can be kept apart from it")
+        found |= {frozenset({a, b}) for a in sides[0] for b in sides[1] if a != b}
+    return frozenset(found)
 
 
 def _type_of(group: NodeGroup, objective: str, demand: np.ndarray, is_supply_limited: bool) -> NodeType:
     amounts = (group.cpu_milli, group.memory_mib, group.disk_mib, group.rdma_percent)
     known = (group.gpus * WHOLE_GPU_MILLI, *amounts)
     capacity = tuple(_UNLIMITED if a is None else a for a in known)
-    cost = 1
+    cost = 0 if objective == "demand" else 1
     if objective == "cost":
         if group.price_per_hour is None:
             raise UserError(f"node type '{group.name}' has no price_per_hour; give one in the cluster spec")

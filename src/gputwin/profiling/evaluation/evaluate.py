@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.profiling.calibration import AS_IS, Calibrated, Calibration, PastPredictions
 from gputwin.profiling.evaluation.scores import LEVELS, Scores, score
 from gputwin.profiling.evaluation.splits import Split, grouped_folds, rolling_origin
 from gputwin.profiling.jobs import Floats, History, Submitted
@@ -32,6 +33,8 @@ class Evaluation:
     model: str
     protocol: str
     predictions: pl.DataFrame
+    calibration: Calibration = AS_IS
+    """What the test says about the levels to use for later jobs."""
 
     @property
     def scores(self) -> Scores:
@@ -67,7 +70,10 @@ def evaluate_in_time(
     seed: int = 0,
     progress: Callable[[str], None] = lambda step: None,
 ) -> list[Evaluation]:
-    """Return how the models do when each block of jobs is predicted from what was known before it."""
+    """Return how the models do when each block of jobs is predicted from what was known before it.
+
+    Quantiles of a block are calibrated by the blocks before it.
+    """
     splits = list(rolling_origin(history, online=online))
     return _evaluate(history, models, splits, TIME_ORDER, seed, progress)
 
@@ -94,21 +100,29 @@ def _evaluate(
     progress: Callable[[str], None],
 ) -> list[Evaluation]:
     frames: dict[str, list[pl.DataFrame]] = {name: [] for name in models}
+    tested = {name: PastPredictions(history) for name in models if protocol == TIME_ORDER}
     for k, split in enumerate(splits):
         test = split.test[history.outcomes.finished[split.test]]
         if not test.size:
             continue
         jobs = history.jobs.take(test)
         novelty = novelty_of(split.past.jobs, jobs)
-        for name in models:
-            progress(f"testing {name} ({protocol}, part {k + 1})")
+        for m, name in enumerate(models):
+            progress(f"testing on part {k + 1} ({protocol}), model {m + 1} of {len(models)}: {name}")
             model = fit(name, split.past, seed=seed)
             if split.meanwhile is not None:
                 model = model.observing(split.meanwhile)
+            if name in tested:
+                model = Calibrated(model, tested[name].calibration(float(history.jobs.arrival[split.test[0]])))
+                tested[name].add(model.model, split.test)
             seconds, quantiles, _ = model.forecast(jobs, LEVELS)
             actual = history.outcomes.duration[test]
             frames[name].append(_frame(test, actual, seconds, quantiles, novelty))
-    return [Evaluation(name, protocol, pl.concat(parts)) for name, parts in frames.items() if parts]
+    return [
+        Evaluation(name, protocol, pl.concat(parts), tested[name].calibration() if name in tested else AS_IS)
+        for name, parts in frames.items()
+        if parts
+    ]
 
 
 def _frame(rows: np.ndarray, actual: Floats, seconds: Floats, quantiles: Floats, novelty: pl.Series) -> pl.DataFrame:

@@ -25,6 +25,7 @@ from gputwin.report.sections.runtimes import runtimes
 from gputwin.report.sections.series import series
 from gputwin.report.sections.serving import serving
 from gputwin.report.sections.tenancy import tenancy
+from gputwin.report.sections.tenants import tenants
 from gputwin.report.sections.workload import workload
 from gputwin.report.subject import Subject
 
@@ -33,6 +34,7 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     published,
     workload,
     delays,
+    tenants,
     runtimes,
     placement,
     efficiency,

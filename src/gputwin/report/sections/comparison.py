@@ -8,22 +8,26 @@ import polars as pl
 from gputwin.analysis.words import duration, share
 from gputwin.report import charts
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.sections.tenants import compared_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
-from gputwin.studies.comparison.compare import DURATIONS, METRICS, Comparison
+from gputwin.studies.comparison.compare import DURATIONS, Comparison
 from gputwin.studies.comparison.verdict import recommendation, remarks
 
 _POINTS = 160
 _BINS = 200
 _CHANGES = ("mean wait", "mean slowdown", "GPU allocation", "fairness")
 _SHARES = ("GPU allocation", "fragmentation")
+_AMOUNTS = ("stops", "cost", "energy")
+_UNITS = {"energy": "energy (kWh)"}
 _NOTES = (
     "All scenarios were given the same jobs. A difference is taken per replicate, so that what all scenarios have in "
     "common cancels out; its interval is Student's over replicates, and with a single replicate a circular block "
     "bootstrap over 100 bins of arrival time (means over jobs only).",
     "Slowdown is bounded: completion time over the longer of runtime and ten seconds. Fairness is Jain's index over "
     "tenants of time served over time in the system; 1 is equal treatment. Allocation and fragmentation are means over "
-    "the time in which jobs were submitted; fragmentation is Weng et al.'s (ATC'23).",
+    "the time in which jobs were submitted; fragmentation is Weng et al.'s (ATC'23). Stops are preemptions, failures and "
+    "resizes; the cost is that of all nodes, at their price an hour, until the last job ends.",
     "Curves over time are those of the first replicate, averaged into at most 200 bins; distribution functions are of "
     "all replicates together.",
 )
@@ -35,6 +39,7 @@ def comparison(compared: Comparison, timeline: Timeline) -> Section:
     if compared.differences.height:
         parts += [_difference_figure(compared), differences(compared)]
     parts.append(side_by_side(compared))
+    parts += compared_tenants(compared)
     parts += [part for part in (_causes(compared), _waits(compared)) if part is not None]
     parts += _over_time(compared, timeline)
     said = remarks(compared)
@@ -68,8 +73,8 @@ def _tiles(compared: Comparison) -> Cards:
     against = "" if best["scenario"] == base["scenario"] else f"under {compared.baseline}: "
     cards = [Card("Best", str(best["scenario"]), f"by mean wait, of {len(compared.labels)}")]
     for metric in ("mean wait", "p95 wait", "GPU allocation", "fairness"):
-        note = f"{against}{_shown(metric, base[metric])}" if against else ""
-        cards.append(Card(metric[:1].upper() + metric[1:], _shown(metric, best[metric]), note))
+        note = f"{against}{shown_metric(metric, base[metric])}" if against else ""
+        cards.append(Card(metric[:1].upper() + metric[1:], shown_metric(metric, best[metric]), note))
     return Cards(tuple(cards))
 
 
@@ -91,20 +96,25 @@ def next_steps(compared: Comparison) -> tuple[str, ...]:
     )
 
 
-def _shown(metric: str, value: float | None) -> str:
+def shown_metric(metric: str, value: float | None) -> str:
+    """Return the value of a metric as people read it."""
     if value is None:
         return "–"
     if metric in DURATIONS:
         return duration(value)
+    if metric in _AMOUNTS:
+        return f"{value:,.0f}"
     return share(value) if metric in _SHARES else f"{value:,.3f}"
 
 
 def side_by_side(compared: Comparison) -> TablePart:
     """Return what each scenario does to each figure."""
+    metrics = compared.shown_metrics()
     rows = tuple(
-        (row["scenario"], *(_shown(metric, row[metric]) for metric in METRICS)) for row in compared.means().to_dicts()
+        (row["scenario"], *(shown_metric(metric, row[metric]) for metric in metrics))
+        for row in compared.means().to_dicts()
     )
-    kinds = {"scenario": Kind.TEXT} | dict.fromkeys(METRICS, Kind.NUMBER)
+    kinds = {"scenario": Kind.TEXT} | {_UNITS.get(metric, metric): Kind.NUMBER for metric in metrics}
     count = compared.replicates
     note = f"Means over {count} replicates." if count > 1 else "One replicate."
     return TablePart("Scenarios side by side", kinds, rows, note)

@@ -9,9 +9,11 @@ import polars as pl
 from gputwin.core.units import format_duration
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
+from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.verdict import CAUSE_WORDS, rules_words, run_verdict
+from gputwin.simulation.waits_by_tenant import by_tenant
 
 _BINS = 300
 _NOTES = (
@@ -22,8 +24,8 @@ _SPREADS = {"wait": "wait_seconds", "completion time": "jct_seconds", "slowdown,
 _TIMES = ("mean", "p50", "p95", "p99")
 
 
-def run_section(result: SimulationResult, timeline: Timeline) -> Section:
-    """Return the section of one run."""
+def run_section(result: SimulationResult, timeline: Timeline, use: pl.DataFrame | None = None) -> Section:
+    """Return the section of one run; `use` (`use_of` of its trace) says what tenants used of their GPUs."""
     found = run_verdict(result)
     tone = {True: Tone.GOOD, False: Tone.WARNING, None: Tone.NEUTRAL}[found.is_good]
     parts: list[Part] = [Statement(found.text, tone), _cards(result)]
@@ -35,7 +37,7 @@ def run_section(result: SimulationResult, timeline: Timeline) -> Section:
             f"{manifest['gpus']:,} GPUs): {rules_words(result)}."
         )
     )
-    parts += [waits_table(result), *causes_tables(result)]
+    parts += [waits_table(result), *causes_tables(result), *run_tenants(by_tenant(result, use))]
     steps = (
         "See why one job waited: `gputwin explain RUN longest`.",
         "Compare with other rules: `gputwin simulate TRACE --order sjf -o other`, then "

@@ -35,7 +35,9 @@ def _cards(topic: Topic) -> list[Part]:
             Card("Mean time to serve", duration(r["mean"]), f"median {duration(r['p50'])}, p99 {duration(r['p99'])}")
         )
     if gaps is not None and gaps["cv"][0] is not None:
-        cards.append(Card("CV of gaps", f"{gaps['cv'][0]:.1f}", "between requests; 1 for a Poisson process"))
+        cards.append(
+            Card("CV of gaps", f"{gaps['cv'][0]:.1f}", "between requests; 1: independent arrivals, more: bursts")
+        )
     if duty is not None:
         d = duty.row(0, named=True)
         cards.append(Card("GPU duty", f"{d['mean']:.1f} %", f"{d['idle_share']:.1%} of samples idle"))

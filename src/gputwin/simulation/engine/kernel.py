@@ -23,6 +23,7 @@ from gputwin.simulation.engine.passes.conservative import conservative_pass
 from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.passes.fair import fair_greedy_pass, fair_strict_pass
 from gputwin.simulation.engine.passes.greedy import greedy_pass, greedy_pass_with_limit
+from gputwin.simulation.engine.passes.planned import planned_pass
 from gputwin.simulation.engine.passes.preemptive import greedy_preemptive_pass, strict_preemptive_pass
 from gputwin.simulation.engine.passes.strict import strict_pass
 from gputwin.simulation.engine.queue.jobs import WAITING
@@ -135,6 +136,8 @@ def _enlarged(world: World) -> World:
 
 def _pass_of(world: World) -> Callable[..., None]:
     mode = int(world.settings["backfill"][0])
+    if world.settings["planned"][0]:
+        return planned_pass
     if world.settings["preempts"][0]:
         return _PREEMPTIVE_PASSES[mode]
     return greedy_pass_with_limit if mode == GREEDY and world.max_wait[0] < np.inf else _PASSES[mode]

@@ -163,7 +163,7 @@ def _enter(world: World, j: int, undecided: bool, now: float, order: Any, score:
     """
     mode = world.settings[0].backfill
     s = wide(world.queue.jobs[j].shape)
-    alone = world.queue.counts[WAITING] == 0 and world.settings[0].fair == 0
+    alone = world.queue.counts[WAITING] == 0 and world.settings[0].fair == 0 and world.settings[0].planned == 0
     # Without a release since the last pass, whoever waits still cannot start, so under greedy skip j goes next.
     greedy = mode == GREEDY and world.counters[0].starving == 0
     passable = greedy and world.queue.shapes[s].waiting == 0

@@ -35,6 +35,7 @@ SETTINGS = np.dtype(
         ("turns", np.int64),  # the tenant whose turn it is goes next
         ("gates", np.int64),  # a job may be held back though it fits
         ("drifts", np.int64),  # turns change with time alone
+        ("planned", np.int64),  # a planner says who runs, at rounds
     ],
     align=True,
 )
@@ -80,6 +81,7 @@ class World(NamedTuple):
     lives: Lives  # kept only in runs with change
     outages: Outages
     tenants: Tenants  # kept only in runs with fairness
+    planned: SmallInts  # of a planner: how many jobs are to start at this round, then which, in order
     turns: Turns
     speeds: Floats  # [kind of job, GPU model]: work a second
     loop: Ints  # where the loop stands, so that it can be left and entered again

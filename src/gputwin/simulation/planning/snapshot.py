@@ -143,7 +143,7 @@ class PlannerPolicy:
     """A named way to plan; `make` gives a planner that may remember its last plan."""
 
     name: str
-    summary: str
+    rule: str
     source: str
     make: Callable[[], Planner] = field(repr=False)
     knows_speed: bool = True

@@ -32,12 +32,15 @@ METRICS = {
     "fragmentation": ("fragmentation",),
     "fairness": ("jain_fairness",),
     "makespan": ("makespan_seconds",),
+    "stops": ("stops",),
+    "cost": ("cost",),
+    "energy": ("power", "energy_kwh"),
 }
 """Shown name → where it stands in a run's summary."""
 PER_JOB = {"mean wait": "wait_seconds", "mean JCT": "jct_seconds", "mean slowdown": "bounded_slowdown"}
 """Figures that are means over jobs."""
 DURATIONS = ("mean wait", "p95 wait", "p99 wait", "mean JCT", "makespan")
-LOWER_IS_BETTER = (*DURATIONS, "mean slowdown", "fragmentation")
+LOWER_IS_BETTER = (*DURATIONS, "mean slowdown", "fragmentation", "stops", "cost", "energy")
 _BINS, _REPLICATES = 100, 1000
 _NEGLIGIBLE_SECONDS = 1.0
 
@@ -83,6 +86,17 @@ class Comparison(Shown):
         """Return each scenario's figures, averaged over replicates, in the scenarios' order."""
         return self.figures.group_by("scenario", maintain_order=True).agg(pl.col(*METRICS).mean())
 
+    def shown_metrics(self) -> list[str]:
+        """Return the metrics that say something: known for a scenario, and stops only where there are any."""
+        means = self.means()
+        return [m for m in METRICS if means[m].null_count() < means.height and (m != "stops" or means[m].sum() > 0)]
+
+    def only(self, labels: Sequence[str]) -> Comparison:
+        """Return the comparison of some scenarios; the baseline must be the first of them."""
+        keep = pl.col("scenario").is_in(list(labels))
+        runs = tuple(run for label in labels for run in self.runs if run.label == label)
+        return Comparison(tuple(labels), runs, self.figures.filter(keep), self.differences.filter(keep))
+
     def of(self, label: str) -> list[SimulationResult]:
         """Return the runs of one scenario."""
         return [run.result for run in self.runs if run.label == label]
@@ -117,7 +131,7 @@ def compare(runs: Sequence[ScenarioRun], *, seed: int = 0) -> Comparison:
         what = f"{missing[0]} is missing" if missing else "a scenario was run twice on the same jobs"
         raise UserError(f"cannot compare the runs pairwise: {what}; give each scenario once per replicate")
     figures = pl.DataFrame(
-        [{"scenario": r.label, "replicate": r.replicate, **_figures(r.result)} for r in runs],
+        [{"scenario": r.label, "replicate": r.replicate, **figures_of(r.result.summary)} for r in runs],
         schema={"scenario": pl.String, "replicate": pl.String} | dict.fromkeys(METRICS, pl.Float64),
     )
     differences = pl.concat(
@@ -138,7 +152,8 @@ def check_same_trace(trace: Trace, runs: Mapping[str, SimulationResult]) -> None
 
 
 _OF_THE_REPLICATE = ("trace", "format", "trace_fingerprint", "seed")
-_SAY_THEMSELVES = ("order", "backfill", "placement", "preemption", "sharing", "prediction", "cluster")
+_FAIRNESS = "fairness."
+SAY_THEMSELVES = ("order", "backfill", "placement", "preemption", "sharing", "prediction", "cluster")
 """Fields whose values need no name beside them."""
 
 
@@ -155,9 +170,28 @@ def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
             apart = [{**fields, what: content} for fields, content in zip(apart, found, strict=True)]
     runs = []
     for result, scenario, fields in zip(results, scenarios, apart, strict=True):
-        label = ", ".join(v if k in _SAY_THEMSELVES else f"{k} {v}" for k, v in fields.items()) or "run"
+        label = ", ".join(_words(fields)) or "run"
         runs.append(ScenarioRun(label, f"{result.manifest['trace_fingerprint']}/{scenario.seed}", result))
     return runs
+
+
+def _words(fields: Mapping[str, str]) -> list[str]:
+    """Return fields and values as people say them: "sjf", "no fairness", "quota (llm 16 GPUs)"."""
+    plain = {k: v for k, v in fields.items() if not k.startswith(_FAIRNESS)}
+    words = [v if k in SAY_THEMSELVES else f"{k} {v}" for k, v in plain.items()]
+    if len(plain) == len(fields):
+        return words
+    rule = fields.get(f"{_FAIRNESS}policy", "")
+    terms = []
+    for name, value in fields.items():
+        of, _, term = name.rpartition(".")
+        tenant = of.removeprefix(f"{_FAIRNESS}tenants.")
+        if tenant != of and value != "none" and (term, value) != ("weight", "1"):
+            terms.append(f"{tenant} {value} GPUs" if term == "gpus" else f"{tenant} {term} {value}")
+    if rule == "none":
+        return [*words, "no fairness"]
+    limits = f"({', '.join(terms)})" if rule and terms else ", ".join(terms)
+    return [*words, f"{rule} {limits}".strip() or "no limits"]
 
 
 _CONTENTS: dict[str, Callable[[SimulationResult], str]] = {
@@ -166,13 +200,17 @@ _CONTENTS: dict[str, Callable[[SimulationResult], str]] = {
 }
 
 
-def _figures(result: SimulationResult) -> dict[str, float | None]:
-    return {name: _dig(result.summary, path) for name, path in METRICS.items()}
+def figures_of(summary: Mapping[str, object]) -> dict[str, float | None]:
+    """Return the headline figures of a run's summary; None where one is not known."""
+    return {name: _dig(summary, path) for name, path in METRICS.items()}
 
 
 def _dig(summary: object, path: tuple[str, ...]) -> float | None:
     for key in path:
-        summary = summary.get(key) if isinstance(summary, dict) else None
+        # Where nothing can stop a job, a run does not count stops.
+        summary = summary.get(key, {} if key == "stops" else None) if isinstance(summary, Mapping) else None
+    if isinstance(summary, Mapping):
+        return float(sum(summary.values()))
     return None if summary is None else float(summary)  # type: ignore[arg-type]
 
 
@@ -187,7 +225,7 @@ def _differences(
     rows = []
     pairs = [(cells[baseline, k].result, cells[label, k].result) for k in replicates]
     for metric in METRICS:
-        values = [(_figures(a)[metric], _figures(b)[metric]) for a, b in pairs]
+        values = [(figures_of(a.summary)[metric], figures_of(b.summary)[metric]) for a, b in pairs]
         known = np.array([v for v in values if None not in v], float).reshape(-1, 2)
         if not len(known):
             continue

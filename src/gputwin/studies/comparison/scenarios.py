@@ -16,8 +16,8 @@ Variants = Mapping[str, Mapping[str, Any]]
 """Label → the fields in which a scenario differs from the one it is a variant of."""
 STANDARD: Variants = MappingProxyType(
     {
-        "FIFO": {},
-        "SJF oracle": {"order": "sjf"},
+        "FIFO": {"backfill": "strict"},
+        "SJF oracle": {"order": "sjf", "backfill": "strict"},
         "greedy": {"backfill": "greedy"},
         "EASY": {"backfill": "easy"},
         "greedy, best fit": {"backfill": "greedy", "placement": "best-fit"},

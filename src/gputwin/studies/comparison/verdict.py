@@ -10,6 +10,8 @@ from gputwin.studies.comparison.compare import Comparison
 _ALIKE = 0.02
 """Scenarios whose mean waits differ by less than this share of the baseline's are named together."""
 
+_MOST_NAMED = 4
+
 
 def recommendation(comparison: Comparison) -> str:
     """Return which scenario to choose and what it costs others, or that the choice does not matter."""
@@ -53,8 +55,9 @@ def remarks(comparison: Comparison) -> tuple[str, ...]:
         if g["low"] is not None and g["high"] is not None and g["low"] <= 0 <= g["high"]
     ]
     if unsure:
+        who = _listed(unsure) if len(unsure) <= _MOST_NAMED else f"{len(unsure)} of {len(gaps)} scenarios"
         rows.append(
-            f"The mean wait under {_listed(unsure)} differs from that under {comparison.baseline} by no more than chance "
+            f"The mean wait under {who} differs from that under {comparison.baseline} by no more than chance "
             "may (95 %)."
         )
     worst = max(comparison.means().to_dicts(), key=lambda r: r["mean wait"] or 0.0)

@@ -19,7 +19,8 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import InputError, UserError
-from gputwin.simulation.planning.rounds import RoundJobs, RoundSettings, simulate_rounds
+from gputwin.simulation.planning.mechanism import RoundSettings
+from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS, Floats, Plan, Planner, PlannerPolicy, Snapshot
 
 MODELS = ("k80", "p100", "v100")

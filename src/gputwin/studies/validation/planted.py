@@ -16,6 +16,8 @@ from gputwin.simulation.workload import Workload
 
 Floats = NDArray[np.float64]
 _LOST = OUTCOMES.index("lost")
+IN_LINE = Scheduler(backfill="strict")
+"""First come, first served, as most models of queues have it."""
 
 
 @dataclass(frozen=True)
@@ -71,8 +73,8 @@ class Outcome:
 
 
 def serve(jobs: Jobs, cluster: Cluster, scheduler: Scheduler | None = None) -> Outcome:
-    """Return what the engine makes of the jobs."""
-    records = run(workload_of_jobs(jobs), cluster, scheduler, attribute=False).world.queue.jobs
+    """Return what the engine makes of the jobs, in line where no other rule is given."""
+    records = run(workload_of_jobs(jobs), cluster, scheduler or IN_LINE, attribute=False).world.queue.jobs
     return Outcome(records["submit"], records["start"], records["end"], records["outcome"] == _LOST)
 
 

@@ -10,8 +10,8 @@ from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.index import touch
 from gputwin.simulation.engine.lifecycle import enter_rank, queue_of, requeue, stop
 from gputwin.simulation.engine.queue.jobs import push, remove
-from gputwin.simulation.engine.state.events import BOOT, CROSS, DRAIN, NODE_DOWN, NODE_UP, PROMOTE, schedule
-from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, MOST_STOPS, progress
+from gputwin.simulation.engine.state.events import BOOT, CROSS, DRAIN, NODE_DOWN, NODE_UP, PROMOTE, YIELD, schedule
+from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, BY_PREEMPTION, FOR, MOST_STOPS, progress
 from gputwin.simulation.engine.state.outages import drained, draw_seconds, set_state
 from gputwin.simulation.engine.state.records import BOOTING, DOWN, DRAINING, OFF, UP, wide
 from gputwin.simulation.engine.world import GAVE_UP, RUNS, WAITS, World
@@ -35,6 +35,8 @@ def handle_change(
         _drain(world, number, now)
     elif kind == BOOT:
         _boot(world, number, now)
+    elif kind == YIELD:
+        _yield(world, number, now, order, promotion)
     elif kind == CROSS:
         _cross(world, number, now, rank, crossing)
     elif kind == PROMOTE:
@@ -76,6 +78,15 @@ def _fail(world: World, n: int, now: float, order: Any, promotion: Any) -> None:
         repair = draw_seconds(world.outages, n, wide(1))
         if repair < np.inf:
             schedule(world.events, now + repair, NODE_UP, n)
+
+
+@compiled
+def _yield(world: World, j: int, now: float, order: Any, promotion: Any) -> None:
+    """Stop the running job j, since the plan gives its place to others."""
+    if world.queue.jobs[j].outcome == RUNS:
+        world.lives.counts[FOR] = -1
+        stop(world, j, now, wide(BY_PREEMPTION))
+        wait_again(world, j, now, order, promotion)
 
 
 @compiled

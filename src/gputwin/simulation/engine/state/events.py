@@ -23,6 +23,8 @@ DRAIN = wide(5)  # number: node that takes no more jobs
 CROSS = wide(6)  # number: running job whose rank changes
 PROMOTE = wide(7)  # number: job that has waited so long that its service is forgotten
 BOOT = wide(8)  # number: node of a pool that is started
+YIELD = wide(9)  # number: running job that a plan stops
+ROUND = wide(10)  # a plan says who starts now
 _KIND_SHIFT = 40
 
 EVENT = np.dtype([("time", np.float64), ("code", np.int64)], align=True)

@@ -17,7 +17,7 @@ from gputwin.studies.validation.planted import Jobs, Outcome, poisson, serve, se
 from gputwin.studies.validation.replicate import OWN, Case, Sample
 
 JOBS, OWN_JOBS = 120_000, 60_000
-BY_PRIORITY = Scheduler(order="priority", order_parameters={"aging": 0.0})
+BY_PRIORITY = Scheduler("priority", "strict", order_parameters={"aging": 0.0})
 
 
 def order_cases() -> list[Case]:
@@ -116,7 +116,7 @@ def _lengths() -> list[Case]:
 
     def shortest_first(rng: np.random.Generator) -> Sample:
         jobs = Jobs(poisson(rng, rate, JOBS), service.draw(rng, JOBS))
-        return by_half(jobs, serve(jobs, servers(1), Scheduler(order="sjf")).wait, "wait")
+        return by_half(jobs, serve(jobs, servers(1), Scheduler("sjf", "strict")).wait, "wait")
 
     setting = "lognormal, cs² 2, load 0.7"
     theory = {"wait": sjf(rate, service), "wait, shorter half": sjf(rate, service, below=0.5)}

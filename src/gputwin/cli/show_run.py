@@ -1,0 +1,102 @@
+"""How a run looks in a terminal: the verdict, waits and their causes, the cluster, tenants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gputwin.cli.console import say, show, table
+
+if TYPE_CHECKING:
+    from gputwin.simulation.result import SimulationResult
+    from gputwin.simulation.waits_by_tenant import TenantView
+    from gputwin.studies.comparison import Comparison
+
+
+def show_run(
+    result: SimulationResult, view: TenantView, output: Path | None, compared: Comparison | None = None
+) -> None:
+    """Print a run, after how it compares with another where one is given."""
+    from gputwin.cli.show import show_comparison
+    from gputwin.cli.tenants import show_tenants
+    from gputwin.core.units import format_duration
+    from gputwin.report.sections.run import causes_tables, waits_table
+    from gputwin.simulation.verdict import rules_words, run_verdict
+
+    s, m = result.summary, result.manifest
+    if compared is not None:
+        show_comparison(compared)
+    say(run_verdict(result).text)
+    say(f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): {rules_words(result)}")
+    if s["jobs_already_running"]:
+        say(
+            f"{s['jobs_already_running']:,} of them ran when the trace began: they hold their place from then on and "
+            "count as waiting only where there was no room for them"
+        )
+    show(waits_table(result))
+    for shown in causes_tables(result):
+        show(shown)
+    figures = [["outcomes", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in s["outcomes"].items())]]
+    figures += [["makespan", format_duration(s["makespan_seconds"])]]
+    figures += [[f"{_resource(k)} allocated", f"{v:.1%}"] for k, v in s["allocation"].items() if k != "gpu_unnamed"]
+    figures += [["GPUs lost to fragmentation", f"{s['fragmentation']:.1%}"]]
+    figures += [[f"{_resource(k)} allocated but unused", f"{v:.1%}"] for k, v in (s["unused_allocation"] or {}).items()]
+    for key, label in (
+        ("jain_fairness", "fairness between tenants (1: equal)"),
+        ("load_balance", "load balance"),
+        ("throughput_jobs_per_hour", "jobs per hour"),
+    ):
+        if s[key] is not None:
+            figures.append([label, f"{s[key]:,.3f}"])
+    if s["sla_violations"] is not None:
+        figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
+    table("Cluster", ["what", "value"], figures)
+    _render_lives(s)
+    _render_power(s)
+    show_tenants(view)
+    for why, count in s["tasks_left_out"].items():
+        say(f"{count:,} tasks not simulated: {why}")
+    if output is not None:
+        say(f"run: {output}")
+
+
+def _render_power(summary: dict[str, Any]) -> None:
+    """Print what drew how much."""
+    power = summary.get("power")
+    if not power:
+        return
+    total = max(power["energy_kwh"], 1e-12)
+    parts = {"servers": "servers_kwh", "GPUs idle": "idle_gpus_kwh", "contexts": "contexts_kwh", "load": "load_kwh"}
+    rows = [[name, f"{power[key]:,.1f}", f"{power[key] / total:.1%}"] for name, key in parts.items()]
+    table("Energy, kWh", ["part", "kWh", "share"], rows)
+    say(
+        f"{power['energy_kwh']:,.1f} kWh, {power['mean_watts'] / 1000:,.1f} kW on average, {power['carbon_kg']:,.1f} kg CO2"
+    )
+    if power["assumed_gpu_models"]:
+        say(f"draw of these GPU models is assumed: {', '.join(power['assumed_gpu_models'])}")
+
+
+def _render_lives(summary: dict[str, Any]) -> None:
+    """Print what interrupted jobs, and where the time from submission to end went."""
+    from gputwin.core.units import format_duration
+
+    parts = summary.get("completion_parts_seconds")
+    if not parts:
+        return
+    total = sum(parts.values())
+    rows = [
+        [name.replace("_", " "), format_duration(abs(v) / max(summary["jobs"], 1)), f"{v / total:.1%}"]
+        for name, v in parts.items()
+        if v
+    ]
+    table("Where the time from submission to end went", ["part", "mean per job", "share"], rows)
+    stops = summary["stops"]
+    if stops:
+        say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))
+
+
+def _resource(name: str) -> str:
+    """Return a resource as people say it: "GPUs", "GPUs of V100", "CPU"."""
+    known = {"gpu": "GPUs", "cpu": "CPU", "rdma": "RDMA"}
+    model = name.removeprefix("gpu_")
+    return known.get(name) or (f"GPUs of {model}" if name.startswith("gpu_") else name.replace("_", " "))

@@ -1,0 +1,60 @@
+"""What each scenario does to each tenant's waits."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gputwin.core.units import format_duration
+from gputwin.studies.comparison.compare import Comparison
+
+_WORTH_TELLING = 0.1
+"""Changes of a tenant's mean wait below this share of it, and below a second, are not told."""
+
+
+def waits_by_tenant(compared: Comparison) -> pl.DataFrame:
+    """Return `tenant`, `jobs` per replicate and the mean wait (s) under each scenario, tenants with most jobs first."""
+    table = None
+    for label in compared.labels:
+        jobs = pl.concat(
+            run.jobs.select(pl.col("tenant").fill_null("unknown"), "wait_seconds") for run in compared.of(label)
+        )
+        found = jobs.group_by("tenant", maintain_order=True).agg(
+            (pl.len() // compared.replicates).alias("jobs"), pl.col("wait_seconds").mean().alias(label)
+        )
+        if table is None:
+            table = found
+        else:
+            table = table.join(found.drop("jobs"), on="tenant", how="left", maintain_order="left")
+    assert table is not None
+    return table.sort(["jobs", "tenant"], descending=[True, False])
+
+
+def tenant_changes(compared: Comparison) -> list[str]:
+    """Return for each scenario which tenant gains most and which loses most against the baseline, in job-seconds of wait."""
+    table, base = waits_by_tenant(compared), compared.baseline
+    if table.height < 2:
+        return []
+    sentences = []
+    for label in compared.labels[1:]:
+        change = (pl.col(label) - pl.col(base)).alias("change")
+        shown = table.with_columns(change).filter(
+            (pl.col("change").abs() > _WORTH_TELLING * pl.col(base)) & (pl.col("change").abs() > 1.0)
+        )
+        if shown.is_empty():
+            sentences.append(f"{label}: no tenant's mean wait changes by more than a tenth.")
+            continue
+        ranked = shown.sort(pl.col("change") * pl.col("jobs")).to_dicts()
+        told = [
+            r
+            for r, is_told in ((ranked[0], ranked[0]["change"] < 0), (ranked[-1], ranked[-1]["change"] > 0))
+            if is_told
+        ]
+        words = [
+            f"{r['tenant']} waits {format_duration(r[label])} instead of {format_duration(r[base])} on average"
+            for r in told
+        ]
+        gain, lose = (sum(1 for r in ranked if (r["change"] < 0) == is_gain) for is_gain in (True, False))
+        sentences.append(
+            f"{label}: {'; '.join(words)}. {gain:,} tenants wait less, {lose:,} longer, by a tenth or more."
+        )
+    return sentences

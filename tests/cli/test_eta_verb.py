@@ -1,0 +1,71 @@
+"""`gputwin eta` from what a scheduler prints."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from gputwin.cli.main import main
+
+HEADER = "JobID|User|State|Submit|Start|End|Timelimit|ReqTRES"
+
+
+def stamp(seconds: int) -> str:
+    return f"2026-03-01T{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
+
+
+@pytest.fixture
+def sacct(tmp_path: Path) -> str:
+    """Return accounting of one GPU: 30 jobs of 300 s one after the other, one that has run 100 s, and two that wait."""
+    asks = "00:10:00|cpu=1,mem=1G,node=1,gres/gpu=1"
+    lines = [
+        f"{i + 1}|ada|COMPLETED|{stamp(300 * i)}|{stamp(300 * i)}|{stamp(300 * i + 300)}|{asks}" for i in range(30)
+    ]
+    lines.append(f"31|ada|RUNNING|{stamp(9000)}|{stamp(9000)}|Unknown|{asks}")
+    lines += [f"{n}|bob|PENDING|{stamp(9000 + after)}|Unknown|Unknown|{asks}" for n, after in ((32, 50), (33, 100))]
+    path = tmp_path / "sacct.txt"
+    path.write_text("\n".join([HEADER, *lines]) + "\n")
+    return str(path)
+
+
+def test_pending_jobs_of_a_sacct_text(sacct, capsys):
+    asked = ["eta", sacct, "--cluster", "homogeneous:1x1", "--no-arrivals", "--draws", "20"]
+    assert main([*asked, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["running_jobs"], found["pending_jobs"]) == (1, 2)
+    first, second = found["jobs"]
+    assert (first["job_id"], second["job_id"]) == ("32", "33")
+    assert first["median_seconds"] == pytest.approx(200.0, abs=5.0)
+    assert second["median_seconds"] == pytest.approx(500.0, abs=5.0)
+    assert first["holders"][0]["job_id"] == "31"
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert "2 jobs wait and 1 run." in shown
+    assert "for free GPUs" in shown
+
+
+def test_the_table_as_a_file(sacct, tmp_path, capsys):
+    target = tmp_path / "eta.csv"
+    asked = ["eta", sacct, "--cluster", "homogeneous:1x1", "--no-arrivals", "--draws", "20", "-o", str(target), "-q"]
+    assert main(asked) == 0
+    assert pl.read_csv(target)["job_id"].to_list() == [32, 33]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--order", "srtf", "--backfill", "greedy"], "preempts"),
+        (["--at", "yesterday"], "not a duration"),
+        (["--at", "1s"], "no job had ended"),
+        (["-o", "eta.xlsx"], "eta.xlsx"),
+        (["--backtest"], "too few jobs waited"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(sacct, options, words, capsys):
+    assert main(["eta", sacct, "--cluster", "homogeneous:1x1", "-q", *options]) == 2
+    told = capsys.readouterr().err
+    assert words in told
+    assert len(told.splitlines()) == 1
