@@ -12,7 +12,7 @@ from docs.generate import HERE, PAGES
 
 from gputwin.cli.main import main
 from gputwin.simulation.cluster import open_cluster
-from gputwin.simulation.run import check_rules
+from gputwin.simulation.rules import check_rules
 from gputwin.simulation.scenario import Scenario, read_scenario
 from gputwin.studies.study import Study
 from gputwin.traces.ingest import ingest

@@ -13,8 +13,10 @@ import pytest
 
 from gputwin.simulation.engine.state.series import WAITING_JOBS
 from gputwin.simulation.engine.world import FINISHED, LOST, NEVER_FITS
+from gputwin.simulation.machines import cluster_models, make_machines
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS
-from gputwin.simulation.run import Run, Scheduler, cluster_models, make_machines, run
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import Run, run
 from gputwin.simulation.workload import workload_of
 from tests.conformance.crowd import IMPOSSIBLE, NODES, crowd
 from tests.oracles import reference

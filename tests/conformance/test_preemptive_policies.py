@@ -12,7 +12,8 @@ from gputwin.simulation.engine.state.lives import SEGMENTS
 from gputwin.simulation.engine.world import FINISHED, NEVER_FITS
 from gputwin.simulation.interruptions import Checkpoints, Faults
 from gputwin.simulation.policy import ORDERINGS, PLACEMENTS
-from gputwin.simulation.run import Changes, Run, Scheduler, run
+from gputwin.simulation.rules import Changes, Scheduler
+from gputwin.simulation.run import Run, run
 from tests.conformance.crowd import crowd
 from tests.oracles.cases import bits
 from tests.oracles.reference import Machine

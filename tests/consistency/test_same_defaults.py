@@ -10,7 +10,7 @@ import yaml
 
 import gputwin
 from gputwin.cli.main import app, main
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import simulate
 

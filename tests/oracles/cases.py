@@ -13,7 +13,9 @@ import polars as pl
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Records
-from gputwin.simulation.run import Run, Scheduler, cluster_models, run
+from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import Run, run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 from gputwin.traces.dataset import Trace, TraceMeta

@@ -15,7 +15,9 @@ from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.engine.state.records import FREE_MODELS
 from gputwin.simulation.engine.state.series import RUNNING_JOBS, USED, WAITING_JOBS
 from gputwin.simulation.engine.world import FINISHED, LOST
-from gputwin.simulation.run import Scheduler, cluster_models, run
+from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from gputwin.simulation.workload import Workload, workload_of
 from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.schema import TASKS, conform

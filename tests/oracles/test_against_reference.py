@@ -10,8 +10,10 @@ from itertools import product
 
 import pytest
 
+from gputwin.simulation.machines import cluster_models
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS
-from gputwin.simulation.run import Scheduler, cluster_models, run
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from gputwin.simulation.workload import workload_of
 from tests.conformance.crowd import NODES, crowd
 from tests.oracles import reference

@@ -17,7 +17,8 @@ from gputwin.simulation.engine.kernel import Stepper
 from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance, Pool
 from gputwin.simulation.node_commands import drain_nodes, start_nodes, stop_nodes
-from gputwin.simulation.run import Changes, Run, Scheduler, run
+from gputwin.simulation.rules import Changes, Scheduler
+from gputwin.simulation.run import Run, run
 from tests.oracles.cases import Case, bits, random_case
 from tests.oracles.reference_change import Changing, Costs
 

@@ -18,7 +18,8 @@ from gputwin.queueing.distributions import exponential, lognormal
 from gputwin.queueing.priority import ClassOfJobs, mg1_preemptive, mmc_preemptive
 from gputwin.queueing.size_based import least_attained_service, processor_sharing, srpt
 from gputwin.simulation.interruptions import Checkpoints, Faults
-from gputwin.simulation.run import Changes, Scheduler, run
+from gputwin.simulation.rules import Changes, Scheduler
+from gputwin.simulation.run import run
 from gputwin.studies.validation.single_server import preempt, preempt_on_servers
 from tests.oracles.queueing import Arrivals, Floats, servers
 

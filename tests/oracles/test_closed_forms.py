@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from gputwin.core.rng import stream
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.rules import Scheduler
 from tests.oracles.formulas import (
     dm1_wait,
     erlang_b,

@@ -9,7 +9,7 @@ import pytest
 
 from gputwin.core.rng import stream
 from gputwin.simulation.policy import BACKFILLS
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.rules import Scheduler
 from tests.oracles.formulas import mg1_wait
 from tests.oracles.queueing import Arrivals, Floats, Outcome, replicate, serve, servers
 

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 
 from gputwin.simulation.policy import FAIRNESS
-from gputwin.simulation.run import Scheduler, run
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from gputwin.simulation.tenants import Fairness, Terms
 from tests.conformance.crowd import NODES, crowd
 from tests.oracles.cases import Case, outcomes_of, random_case

@@ -13,7 +13,7 @@ from simpy.resources.container import ContainerGet
 
 from gputwin.core.rng import stream
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.rules import Scheduler
 from tests.oracles.queueing import Arrivals, Floats, serve, servers
 
 JOBS = 20_000

@@ -88,7 +88,7 @@ def test_ctrl_c_ends_all_processes_within_a_second(tmp_path):
     run = subprocess.Popen(
         [sys.executable, str(script)], env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.PIPE, process_group=0
     )
-    until = time.monotonic() + 60
+    until = time.monotonic() + 180
     while len(found := list(tmp_path.glob("*.pid"))) < 2 and time.monotonic() < until:
         time.sleep(0.05)
     assert len(found) == 2

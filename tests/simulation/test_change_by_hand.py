@@ -9,7 +9,8 @@ import pytest
 from gputwin.core.errors import UserError
 from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
-from gputwin.simulation.run import Changes, Run, Scheduler, run
+from gputwin.simulation.rules import Changes, Scheduler
+from gputwin.simulation.run import Run, run
 from tests.oracles.cases import Case
 from tests.oracles.reference import Node
 from tests.simulation.by_hand import gpus, job

@@ -20,7 +20,9 @@ from gputwin.simulation.checkpointing import (
 )
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.interruptions import Checkpoints, Faults, Maintenance
-from gputwin.simulation.run import Changes, cluster_models, run
+from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.rules import Changes
+from gputwin.simulation.run import run
 from gputwin.simulation.simulate import simulate
 from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace, TraceMeta

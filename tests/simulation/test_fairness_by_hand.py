@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gputwin.core.errors import UserError
-from gputwin.simulation.run import Changes, Scheduler, check_rules, run
+from gputwin.simulation.rules import Changes, Scheduler, check_rules
+from gputwin.simulation.run import run
 from gputwin.simulation.tenants import Fairness, Terms
 from tests.oracles.cases import Case, outcomes_of
 from tests.oracles.reference import Job, Node, Outcome

@@ -12,7 +12,8 @@ from gputwin.simulation.engine.state.outages import LOGGED
 from gputwin.simulation.engine.state.records import BOOTING, DRAINING, OFF, UP
 from gputwin.simulation.interruptions import Checkpoints, Faults, Maintenance, Pool
 from gputwin.simulation.node_commands import drain_nodes, start_nodes, stop_nodes
-from gputwin.simulation.run import Changes, Run, Scheduler, run
+from gputwin.simulation.rules import Changes, Scheduler
+from gputwin.simulation.run import Run, run
 from gputwin.simulation.segments import capacity_over_time
 from tests.oracles.cases import Case
 from tests.oracles.reference import Node

@@ -9,6 +9,7 @@ import pytest
 
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
+from gputwin.simulation.machines import cluster_models
 from gputwin.simulation.policy import (
     BACKFILLS,
     ORDERINGS,
@@ -19,7 +20,8 @@ from gputwin.simulation.policy import (
     placement,
     positions,
 )
-from gputwin.simulation.run import Scheduler, cluster_models, run
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from tests.oracles.cases import cluster_of, workload_of_jobs
 from tests.oracles.reference import Node
 from tests.simulation.by_hand import gpus, job

@@ -8,7 +8,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gputwin.simulation.run import Scheduler, cluster_models, run
+from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from tests.oracles.cases import Case, cluster_of, workload_of_jobs
 from tests.oracles.reference import Ask, Job, Node
 from tests.simulation.by_hand import gpus, job, nodes, places

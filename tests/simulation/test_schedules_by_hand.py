@@ -6,7 +6,9 @@ import math
 
 import pytest
 
-from gputwin.simulation.run import Scheduler, cluster_models, run
+from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from tests.oracles.cases import Case, cluster_of, outcomes_of, workload_of_jobs
 from tests.oracles.reference import Ask, Node
 from tests.simulation.by_hand import gang, gpus, job, nodes, places, starts

@@ -7,7 +7,8 @@ import pytest
 
 from gputwin.simulation.engine.kernel import Stepper
 from gputwin.simulation.interruptions import Faults
-from gputwin.simulation.run import Changes, Scheduler, run
+from gputwin.simulation.rules import Changes, Scheduler
+from gputwin.simulation.run import run
 from tests.oracles.cases import random_case
 
 RULES = [("strict", "fifo"), ("greedy", "sjf"), ("easy", "fifo"), ("conservative", "fifo"), ("greedy", "srtf")]

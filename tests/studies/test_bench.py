@@ -10,7 +10,8 @@ import pytest
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.run import Scheduler, run
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.measure import most_waiting

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gputwin.simulation.run import cluster_models
+from gputwin.simulation.machines import cluster_models
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import workload_of
 from gputwin.studies.reproduce.fgd2023 import ALL_LOADS, LOAD_LIMIT, draw_order, read_order, reproduce

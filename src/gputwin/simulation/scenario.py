@@ -18,7 +18,7 @@ from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Ma
 from gputwin.simulation.planning.drive import Planning
 from gputwin.simulation.policy import load_policies, parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
-from gputwin.simulation.run import Changes, Scheduler, check_rules
+from gputwin.simulation.rules import Changes, Scheduler, check_rules
 from gputwin.simulation.tenants import Fairness, Terms
 from gputwin.simulation.validation import first_mistake
 

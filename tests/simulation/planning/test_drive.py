@@ -12,7 +12,7 @@ from gputwin.simulation.planning.drive import Planning
 from gputwin.simulation.planning.mechanism import RoundSettings
 from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS
-from gputwin.simulation.run import Changes
+from gputwin.simulation.rules import Changes
 from tests.oracles.cases import Case
 from tests.oracles.reference import Node
 from tests.simulation.by_hand import gang, gpus, job

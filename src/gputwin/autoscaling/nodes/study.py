@@ -18,7 +18,9 @@ from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, SEGMENTS
 from gputwin.simulation.engine.world import GAVE_UP, WAITS, World
 from gputwin.simulation.interruptions import Checkpoints, Pool
-from gputwin.simulation.run import Changes, Run, Scheduler, cluster_models, run
+from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.rules import Changes, Scheduler
+from gputwin.simulation.run import Run, run
 from gputwin.simulation.waits import job_times
 from gputwin.simulation.workload import Workload, workload_of
 from gputwin.traces.dataset import Trace

@@ -13,7 +13,8 @@ import numpy as np
 
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.state.records import Floats
-from gputwin.simulation.run import Scheduler, run
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.plain import PlainSimulator

@@ -18,7 +18,8 @@ import numpy as np
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.state.records import Records
-from gputwin.simulation.run import Scheduler, make_machines
+from gputwin.simulation.machines import make_machines
+from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.plain_placement import SCORES, Ask, Devices, Fleet, Node, Typical, first_fit
 

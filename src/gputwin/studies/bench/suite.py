@@ -13,7 +13,7 @@ from typing import Any
 
 from gputwin.core.errors import GputwinError, UserError
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.tenants import Fairness
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.commands import COMMANDS, CommandMeasurement, cpu_of, measure_commands

@@ -12,8 +12,8 @@ import polars as pl
 from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
+from gputwin.simulation.machines import cluster_models
 from gputwin.simulation.plain_jobs import Kinds, workload_of_kinds
-from gputwin.simulation.run import cluster_models
 from gputwin.simulation.workload import Workload, workload_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import open_trace

@@ -21,7 +21,8 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import Records
 from gputwin.simulation.policy import ORDERINGS
-from gputwin.simulation.run import Scheduler, run
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.workload import Workload
 from gputwin.studies.eta.durations import Durations

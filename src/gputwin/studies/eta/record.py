@@ -12,7 +12,7 @@ import polars as pl
 from gputwin.core.errors import UserError
 from gputwin.profiling.jobs import Flags, Floats, Ints
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.run import cluster_models
+from gputwin.simulation.machines import cluster_models
 from gputwin.simulation.workload import Workload, workload_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.lifetimes import observed, with_lives

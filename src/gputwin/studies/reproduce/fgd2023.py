@@ -26,7 +26,8 @@ from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.state.records import Records
 from gputwin.simulation.engine.state.series import FRAGMENTED, USED
-from gputwin.simulation.run import cluster_models, run
+from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.run import run
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import name_of
 from gputwin.simulation.typical import typical_jobs

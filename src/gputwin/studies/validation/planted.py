@@ -11,7 +11,8 @@ from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.plain_jobs import Kinds, workload_of_kinds
 from gputwin.simulation.result import OUTCOMES
-from gputwin.simulation.run import Scheduler, run
+from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.run import run
 from gputwin.simulation.workload import Workload
 
 Floats = NDArray[np.float64]

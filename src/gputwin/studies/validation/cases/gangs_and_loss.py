@@ -7,7 +7,7 @@ import numpy as np
 from gputwin.queueing.erlang import erlang_b
 from gputwin.queueing.gangs import Gang, gang_wait, saturated_throughput
 from gputwin.queueing.loss import kaufman_roberts, multi_resource_loss
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.rules import Scheduler
 from gputwin.studies.validation.cases.arrival_order import BURSTY, settled
 from gputwin.studies.validation.planted import Floats, Jobs, poisson, serve, servers
 from gputwin.studies.validation.replicate import Case, Sample

@@ -10,7 +10,7 @@ from gputwin.queueing.distributions import Distribution, Floats, exponential, lo
 from gputwin.queueing.priority import ClassOfJobs, mg1_preemptive, mg1_priority, mmc_preemptive, mmc_priority
 from gputwin.queueing.sharing import time_shared
 from gputwin.queueing.size_based import least_attained_service, processor_sharing, sjf, srpt
-from gputwin.simulation.run import Scheduler
+from gputwin.simulation.rules import Scheduler
 from gputwin.studies.validation import single_server
 from gputwin.studies.validation.cases.arrival_order import settled
 from gputwin.studies.validation.planted import Jobs, Outcome, poisson, serve, servers

@@ -1,0 +1,165 @@
+"""The rules of a run by name, what may change while jobs run, and which of them go together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from gputwin.core.errors import InputError, UserError
+from gputwin.simulation.engine.fit.devices import fullest
+from gputwin.simulation.engine.kernel import Rules
+from gputwin.simulation.engine.placing.scores import asking
+from gputwin.simulation.engine.rules import full_speed, never, no_gate, no_turn
+from gputwin.simulation.engine.state.records import Floats
+from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Pool
+from gputwin.simulation.planning.drive import Planning, check_planning
+from gputwin.simulation.policy import (
+    BACKFILLS,
+    FAIRNESS,
+    ORDERINGS,
+    PLACEMENTS,
+    PREEMPTIONS,
+    SPEEDS,
+    FairnessRule,
+    Ordering,
+    Placement,
+    Speed,
+    settle,
+)
+from gputwin.simulation.policy_source import checked
+from gputwin.simulation.tenants import Fairness
+
+
+@dataclass(frozen=True)
+class Scheduler:
+    """The rules of a run: names of registered policies and their parameters. Its defaults are everyone's defaults."""
+
+    order: str = "fifo"
+    backfill: str = "greedy"
+    placement: str = "first-fit"
+    order_parameters: Mapping[str, float] = field(default_factory=dict)
+    placement_parameters: Mapping[str, float] = field(default_factory=dict)
+    fairness: Fairness | None = None
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What may change while jobs run. Nothing by default: then each job has one start and one end."""
+
+    preemption: str = ""
+    """Who must yield; the order's own rule where it has one."""
+    speed: str = ""
+    speeds: Mapping[str, float] = field(default_factory=dict)
+    """Work a second by GPU model; 1 where it is not named."""
+    speed_parameters: Mapping[str, float] = field(default_factory=dict)
+    checkpoints: Checkpoints = field(default_factory=Checkpoints)
+    faults: Faults | None = None
+    elasticity: Elasticity | None = None
+    pool: Pool | None = None
+    planning: Planning | None = None
+    """A planner says who runs, instead of order and backfill."""
+
+    def any(self) -> bool:
+        """Return whether something may change."""
+        parts = (self.faults, self.elasticity, self.pool, self.planning)
+        return bool(self.preemption or self.speed or any(part is not None for part in parts))
+
+
+def check_rules(scheduler: Scheduler, changes: Changes) -> None:
+    """Raise a user error where a policy, a parameter or a combination of rules does not exist."""
+    order, placement = ORDERINGS.get(scheduler.order), PLACEMENTS.get(scheduler.placement)
+    settle(order, scheduler.order_parameters)
+    settle(placement, scheduler.placement_parameters)
+    if changes.speed:
+        settle(SPEEDS.get(changes.speed), changes.speed_parameters)
+    changes = settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
+    check_fairness(scheduler, order, changes)
+    rules_of(order, placement, changes, fairness_of(scheduler))
+
+
+def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: FairnessRule | None) -> Rules:
+    """Return the functions of all policies of a run; what a policy must not do is a user error."""
+    by = f"order '{order.name}'", f"placement '{placement.name}'"
+    rules = Rules(
+        order=checked(by[0], order.key),
+        promotion=checked(by[0], order.promotion),
+        score=asking(checked(by[1], placement.score)),
+        devices=checked(by[1], placement.devices or fullest),
+        claim=never,
+        rank=never,
+        crossing=never,
+        speed=full_speed,
+    )
+    if changes.preemption:
+        rule, by_rule = PREEMPTIONS.get(changes.preemption), f"preemption '{changes.preemption}'"
+        claim, rank, crossing = (checked(by_rule, f) for f in (rule.claim, rule.rank, rule.crossing))
+        rules = rules._replace(claim=claim, rank=rank, crossing=crossing)
+    if changes.speed:
+        rules = rules._replace(speed=checked(f"speed '{changes.speed}'", SPEEDS.get(changes.speed).factors))
+    if fair is not None:
+        by_fair = f"fairness '{fair.name}'"
+        rules = rules._replace(
+            turn=checked(by_fair, fair.turn) if fair.turn else no_turn,
+            gate=checked(by_fair, fair.gate) if fair.gate else no_gate,
+        )
+    return rules
+
+
+def fairness_of(scheduler: Scheduler) -> FairnessRule | None:
+    """Return the rule of fairness, if there is one."""
+    return None if scheduler.fairness is None else FAIRNESS.get(scheduler.fairness.name)
+
+
+def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> None:
+    """Raise a user error where the rule of fairness does not exist or does not go with the others."""
+    if scheduler.fairness is None:
+        return
+    rule = FAIRNESS.get(scheduler.fairness.name)
+    settle(rule, scheduler.fairness.parameters)
+    if scheduler.backfill not in ("strict", "greedy"):
+        raise UserError(
+            f"fairness '{rule.name}' does not go with backfill '{scheduler.backfill}'; use strict or greedy"
+        )
+    if changes.preemption or changes.elasticity is not None:
+        raise UserError(
+            f"fairness '{rule.name}' does not go with making room for jobs; leave out preemption and elasticity"
+        )
+    if settle(order, scheduler.order_parameters).get("max_wait", np.inf) < np.inf:
+        raise UserError(f"fairness '{rule.name}' does not go with a longest wait; leave out max_wait")
+
+
+def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backfill: str) -> Changes:
+    """Return the changes with the preemption that the order brings; what cannot go together is a user error."""
+    if order.preemption and changes.preemption not in ("", order.preemption):
+        raise UserError(f"order '{order.name}' preempts by '{order.preemption}', not by '{changes.preemption}'")
+    if changes.preemption and not order.preemption:
+        rule = PREEMPTIONS.get(changes.preemption)
+        spelled = f"{order.name}:" + ",".join(f"{k}={v:g}" for k, v in settle(order, given).items() if k == "aging")
+        if spelled not in rule.orders:
+            known = ", ".join(rule.orders) or ", ".join(n for n in ORDERINGS.names() if ORDERINGS.get(n).preemption)
+            raise UserError(f"preemption '{rule.name}' does not go with order '{order.name}' as given; use: {known}")
+    changes = replace(changes, preemption=changes.preemption or order.preemption)
+    loses = not changes.checkpoints.on_preemption and changes.checkpoints.interval_seconds == math.inf
+    if changes.preemption and loses and PREEMPTIONS.get(changes.preemption).keeps_work:
+        raise InputError(
+            f"preemption '{changes.preemption}' needs stopped jobs to keep their work, and nothing saves it",
+            field="checkpoints",
+            remedy="set on_preemption, or give interval_seconds",
+        )
+    if changes.planning is not None:
+        check_planning(changes.planning)
+        if changes.preemption or changes.elasticity is not None or changes.pool is not None:
+            raise UserError("a planner decides who runs; leave out preemption, elasticity and node pools")
+    if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
+        raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
+    if changes.any() and backfill == "conservative":
+        raise UserError("conservative backfill needs jobs and nodes that do not change; use strict, greedy or easy")
+    return changes
+
+
+def values_of(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> Floats:
+    """Return the values of a policy's parameters in the sequence it declares them."""
+    return np.array(list(settle(policy, given).values()), np.float64)
