@@ -7,6 +7,7 @@ import polars as pl
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from gputwin.optimization.placement.demand import UNITS
 from gputwin.optimization.placement.problem import PlacementResult, allocation
 from gputwin.report.figures import blank, layout_of, plain
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
@@ -51,6 +52,11 @@ def verdict(result: PlacementResult) -> str:
     text = f"{placed:,} of {int(problem.counts.sum()):,} instances fit on {packing.nodes:,} nodes ({by_type})."
     if result.is_optimal:
         return f"{text} No placement does better: proven."
+    if problem.unit == UNITS["demand"]:
+        left = (result.objective or 0) / 1e6
+        return (
+            f"{text} {left:.1%} of the demand is left out; every placement leaves out {result.bound / 1e6:.1%} or more."
+        )
     above = f"so this is at most {(result.gap or 0.0):.1%} above the best"
     return f"{text} Any placement takes at least {result.bound:,} {problem.unit}, {above}."
 
