@@ -121,7 +121,8 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
         ]
     total = float(charges["gpu_hours"].sum())
     if not total:
-        return [Remark("No job that asks for GPUs waited.")]
+        waits = float(table["mean_wait_seconds"].max() or 0.0) > 0  # type: ignore[arg-type]
+        return [Remark("No job waited for GPUs that others held." if waits else "No job that asks for GPUs waited.")]
     remarks = []
     known = table.filter(pl.col("waited_gpu_hours").is_not_null())
     if known.height:
