@@ -10,7 +10,7 @@ from gputwin.autoscaling.compare import FORESIGHT, Comparison, Row
 from gputwin.core.units import HOUR, format_duration
 from gputwin.report.charts import bars
 from gputwin.report.figures import DASHES, blank, plain
-from gputwin.report.page import Bullets, FigurePart, Kind, Part, Section, TablePart
+from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart
 
 _MOST_POINTS = 1500
 _MOST_MARKS = 600
@@ -27,16 +27,35 @@ _NOTES = (
     "Over and under are the areas between replicas that are up and the demand, which is the requests in flight with "
     "capacity for all, over what one replica serves at once.",
 )
+_NEXT = (
+    "Use the rule with the settings below; where Kubernetes has an object for it, its YAML is in the same folder.",
+    "Try another target or boot time: `gputwin autoscale --help`.",
+)
 
 
 def autoscale(c: Comparison) -> Section:
     """Return the section of a comparison of scaling rules."""
-    parts: list[Part] = [Bullets(c.verdicts()), _table(c), _costs(c), _capacity(c), _settings(c)]
     best = min((r for r in c.rows if r.rule != FORESIGHT), key=lambda r: r.shown_on.cost.total)
+    verdict, *more = c.verdicts()
+    parts: list[Part] = [Statement(verdict), _cards(best), *([Bullets(tuple(more))] if more else [])]
+    parts += [_table(c), _costs(c), _capacity(c), _settings(c)]
     if best.shown_on.cost.by_tenant_use:
         parts.append(_tenants(best))
-    return Section(
-        "autoscale", "Scaling rules", tuple(parts), (*_NOTES, *(f"{n[:1].upper()}{n[1:]}." for n in c.notes))
+    notes = (*_NOTES, *(f"{n[:1].upper()}{n[1:]}." for n in c.notes))
+    question = "Which scaling rule serves these requests at the least cost?"
+    return Section("autoscale", "Scaling rules", tuple(parts), notes, question, _NEXT)
+
+
+def _cards(best: Row) -> Cards:
+    s = best.shown_on
+    return Cards(
+        (
+            Card("Cheapest rule", best.rule, "on the part it was not tuned on"),
+            Card("Cost", f"{s.cost.total:,.2f}", f"{s.cost.penalty:,.2f} of it for missed targets"),
+            Card("Minutes over the target", f"{s.violation_minutes:,}", f"of {s.active_minutes:,} with requests"),
+            Card("p95 response", format_duration(s.p95_response)),
+            Card("Mean replicas", f"{s.mean_replicas:,.2f}"),
+        )
     )
 
 

@@ -126,7 +126,7 @@ def _three_way(result: ThreeWay) -> TablePart:
     ]
     if result.trace is not None:
         rows.append(("trace", "as it was", *_cells(result.trace), result.error(result.trace), ""))
-    kinds = {"": Kind.TEXT, "what": Kind.TEXT} | dict.fromkeys(
+    kinds = {"by": Kind.TEXT, "what": Kind.TEXT} | dict.fromkeys(
         ("mean wait", "p95 wait", "GPUs in use", "jobs waiting", "error"), Kind.NUMBER
     )
     note = "The error is of the mean wait, against the last simulation (the trace on its nodes)."
