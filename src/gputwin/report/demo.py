@@ -27,16 +27,16 @@ SCHEDULERS: Mapping[str, Mapping[str, object]] = {
     "SJF": {"order": "sjf", "backfill": "strict"},
     "backfill": {"backfill": "greedy"},
     "EASY": {"backfill": "easy"},
-    "SJF, backfill": {"order": "sjf", "backfill": "greedy"},
-    "SRTF, backfill": {"order": "srtf", "backfill": "greedy"},
-    "LAS, backfill": {"order": "las", "backfill": "greedy"},
-    "GPU-time, backfill": {"order": "gpu-time", "backfill": "greedy"},
+    "SJF + backfill": {"order": "sjf", "backfill": "greedy"},
+    "SRTF + backfill": {"order": "srtf", "backfill": "greedy"},
+    "LAS + backfill": {"order": "las", "backfill": "greedy"},
+    "GPU-time + backfill": {"order": "gpu-time", "backfill": "greedy"},
 }
 """Eight schedulers: in order of arrival, shortest first, with jobs that overtake, with preemption."""
 OTHERS: Mapping[str, Mapping[str, object]] = {
-    "backfill, best fit": {"backfill": "greedy", "placement": "best-fit"},
-    "backfill, FGD": {"backfill": "greedy", "placement": "fgd"},
-    "backfill, no sharing": {"backfill": "greedy", "sharing": "exclusive"},
+    "backfill + best fit": {"backfill": "greedy", "placement": "best-fit"},
+    "backfill + FGD": {"backfill": "greedy", "placement": "fgd"},
+    "backfill without sharing": {"backfill": "greedy", "sharing": "exclusive"},
 }
 """Where jobs go, and what sharing GPUs is worth."""
 _SERVICE_SECONDS = 300.0
@@ -143,11 +143,11 @@ class Demonstration:
 
     def sharing(self) -> str:
         """Return what sharing GPUs is worth, in a sentence."""
-        return _against(self.outcome.compared, "backfill, no sharing", "backfill", "GPUs that are not shared")
+        return _against(self.outcome.compared, "backfill without sharing", "backfill", "GPUs that are not shared")
 
     def placing(self) -> str:
         """Return what the rule of placement is worth, in a sentence."""
-        return _against(self.outcome.compared, "backfill, FGD", "backfill", "FGD placement")
+        return _against(self.outcome.compared, "backfill + FGD", "backfill", "FGD placement")
 
 
 def _against(compared: Comparison, label: str, base: str, what: str) -> str:
