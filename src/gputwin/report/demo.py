@@ -41,6 +41,8 @@ OTHERS: Mapping[str, Mapping[str, object]] = {
 """Where jobs go, and what sharing GPUs is worth."""
 _SERVICE_SECONDS = 300.0
 _PLACING_SECONDS = 5.0
+_WORTH_PROCESSES = 5_000
+"""Jobs: with fewer, starting processes takes longer than what they would do."""
 _MODELS = ("group-median", "online")
 _FORECASTERS = ("ses", "theta")
 _RULES = ("threshold", "hpa", "predictive")
@@ -161,8 +163,8 @@ def demonstrate(
     trace: Trace, jobs: int, seed: int, store: RunStore, progress: Callable[[str], None] = lambda step: None
 ) -> Demonstration:
     """Return everything about the trace; parts without simulation are made beside the study, in a process of their own."""
-    count = processors()
-    with Batch(workers=2 if count > 1 else 1) as batch, ThreadPoolExecutor(1) as threads:
+    worth_it = processors() > 1 and jobs >= _WORTH_PROCESSES
+    with Batch(workers=2 if worth_it else 1) as batch, ThreadPoolExecutor(1) as threads:
         shared = batch.share(trace)
         beside: Future[list[tuple[Section, ...]]] = threads.submit(batch.map, part, [(n, shared) for n in _BESIDE])
         outcome = run_study(
