@@ -194,3 +194,13 @@ def test_results_do_not_depend_on_the_executor(compared):
             assert one.result.series.equals(other.result.series)
             assert one.result.placements.equals(other.result.placements)
             assert (one.result.summary, one.result.manifest) == (other.result.summary, other.result.manifest)
+
+
+def test_a_recommendation_tells_of_stops_as_a_price():
+    base = Scenario(trace=NAMES[0], cluster=CLUSTER, backfill="greedy")
+    with ThreadPoolExecutor(1) as executor:
+        found = compare(run_scenarios(base, {"FIFO": {}, "SRTF": {"order": "srtf"}}, executor=executor))
+    stops = found.means().filter(scenario="SRTF")["stops"].item()
+    assert stops > 0
+    assert recommendation(found).startswith("Choose SRTF")
+    assert f"jobs are stopped {stops:,.0f} times, against 0" in recommendation(found)

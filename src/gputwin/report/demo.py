@@ -27,20 +27,22 @@ SCHEDULERS: Mapping[str, Mapping[str, object]] = {
     "SJF": {"order": "sjf", "backfill": "strict"},
     "backfill": {"backfill": "greedy"},
     "EASY": {"backfill": "easy"},
-    "SJF, backfill": {"order": "sjf", "backfill": "greedy"},
-    "SRTF, backfill": {"order": "srtf", "backfill": "greedy"},
-    "LAS, backfill": {"order": "las", "backfill": "greedy"},
-    "GPU-time, backfill": {"order": "gpu-time", "backfill": "greedy"},
+    "SJF + backfill": {"order": "sjf", "backfill": "greedy"},
+    "SRTF + backfill": {"order": "srtf", "backfill": "greedy"},
+    "LAS + backfill": {"order": "las", "backfill": "greedy"},
+    "GPU-time + backfill": {"order": "gpu-time", "backfill": "greedy"},
 }
 """Eight schedulers: in order of arrival, shortest first, with jobs that overtake, with preemption."""
 OTHERS: Mapping[str, Mapping[str, object]] = {
-    "backfill, best fit": {"backfill": "greedy", "placement": "best-fit"},
-    "backfill, FGD": {"backfill": "greedy", "placement": "fgd"},
-    "backfill, no sharing": {"backfill": "greedy", "sharing": "exclusive"},
+    "backfill + best fit": {"backfill": "greedy", "placement": "best-fit"},
+    "backfill + FGD": {"backfill": "greedy", "placement": "fgd"},
+    "backfill without sharing": {"backfill": "greedy", "sharing": "exclusive"},
 }
 """Where jobs go, and what sharing GPUs is worth."""
 _SERVICE_SECONDS = 300.0
 _PLACING_SECONDS = 5.0
+_WORTH_PROCESSES = 5_000
+"""Jobs: with fewer, starting processes takes longer than what they would do."""
 _MODELS = ("group-median", "online")
 _FORECASTERS = ("ses", "theta")
 _RULES = ("threshold", "hpa", "predictive")
@@ -143,11 +145,11 @@ class Demonstration:
 
     def sharing(self) -> str:
         """Return what sharing GPUs is worth, in a sentence."""
-        return _against(self.outcome.compared, "backfill, no sharing", "backfill", "GPUs that are not shared")
+        return _against(self.outcome.compared, "backfill without sharing", "backfill", "GPUs that are not shared")
 
     def placing(self) -> str:
         """Return what the rule of placement is worth, in a sentence."""
-        return _against(self.outcome.compared, "backfill, FGD", "backfill", "FGD placement")
+        return _against(self.outcome.compared, "backfill + FGD", "backfill", "FGD placement")
 
 
 def _against(compared: Comparison, label: str, base: str, what: str) -> str:
@@ -161,8 +163,8 @@ def demonstrate(
     trace: Trace, jobs: int, seed: int, store: RunStore, progress: Callable[[str], None] = lambda step: None
 ) -> Demonstration:
     """Return everything about the trace; parts without simulation are made beside the study, in a process of their own."""
-    count = processors()
-    with Batch(workers=2 if count > 1 else 1) as batch, ThreadPoolExecutor(1) as threads:
+    worth_it = processors() > 1 and jobs >= _WORTH_PROCESSES
+    with Batch(workers=2 if worth_it else 1) as batch, ThreadPoolExecutor(1) as threads:
         shared = batch.share(trace)
         beside: Future[list[tuple[Section, ...]]] = threads.submit(batch.map, part, [(n, shared) for n in _BESIDE])
         outcome = run_study(

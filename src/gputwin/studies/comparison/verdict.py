@@ -114,6 +114,11 @@ def _price(base: dict[str, float], best: dict[str, float]) -> str:
             worse.append(f"the {name} rises from {format_duration(base[name])} to {format_duration(best[name])}")
     if base["fairness"] is not None and best["fairness"] is not None and best["fairness"] < base["fairness"] - 0.005:
         worse.append(f"fairness between tenants falls from {base['fairness']:.3f} to {best['fairness']:.3f}")
+    for name, unit in (("cost", ""), ("energy", " kWh")):
+        if base[name] and best[name] is not None and best[name] > 1.02 * base[name]:
+            worse.append(f"the {name} rises from {base[name]:,.0f}{unit} to {best[name]:,.0f}{unit}")
+    if (best["stops"] or 0.0) > 1.02 * (base["stops"] or 0.0):
+        worse.append(f"jobs are stopped {best['stops']:,.0f} times, against {base['stops'] or 0.0:,.0f}")
     return f" The price: {_listed(worse)}." if worse else " Nothing else in the table gets worse by more than 2 %."
 
 
