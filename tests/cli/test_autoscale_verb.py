@@ -9,8 +9,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from gputwin.autoscaling.decisions.hpa.spec import MetricTarget
 from gputwin.autoscaling.decisions.registry import rule_to_plain
-from gputwin.autoscaling.manifests.files import read_manifest
+from gputwin.autoscaling.decisions.rules.hpa import Hpa
+from gputwin.autoscaling.manifests.files import manifest_text, read_manifest
 from gputwin.cli.main import main
 from gputwin.core.rng import stream
 
@@ -82,3 +84,65 @@ def test_mistakes_are_one_line(
 def test_a_trace_without_requests_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["autoscale", "synthetic:pai2020?jobs=100", "--quiet"]) == 2
     assert "neither requests with times nor request rates" in capsys.readouterr().err
+
+
+def test_a_manifest_of_ones_own_stands_beside_the_rules(
+    conversations: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rule = Hpa(1, 20, (MetricTarget("External", "concurrency", 20.0, "AverageValue"),))
+    path = tmp_path / "my-hpa.yaml"
+    path.write_text(manifest_text(rule), encoding="utf-8")
+    arguments = ["autoscale", str(conversations), "--rule", "threshold", "--policy", str(path), "--load", "5", "--json"]
+    assert main(arguments) == 0
+    policies = json.loads(capsys.readouterr().out)["policies"]
+    assert [p["policy"] for p in policies] == ["threshold", "my-hpa", "foresight"]
+    assert policies[1]["parameters"] == rule_to_plain(rule)
+    assert policies[1]["cost"] > 0
+
+
+def test_a_manifest_that_sizes_no_replicas_is_one_line(
+    conversations: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "nothing.yaml"
+    path.write_text("kind: Deployment\n", encoding="utf-8")
+    assert main(["autoscale", str(conversations), "--policy", str(path), "--quiet"]) == 2
+    assert "nothing.yaml, field 'kind': there is no" in capsys.readouterr().err
+
+
+def test_node_pools_on_a_batch_trace(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    spec = tmp_path / "pools.yaml"
+    spec.write_text(
+        "autoscaler: {boot_seconds: 60}\ngroups:\n"
+        "  - {name: t4, count: 60, gpus: 2, gpu_model: T4, cpu_milli: 96000, memory_mib: 524288, price_per_hour: 2}\n"
+        "  - {name: v100, count: 30, gpus: 8, gpu_model: V100, cpu_milli: 96000, memory_mib: 524288, price_per_hour: 24}\n",
+        encoding="utf-8",
+    )
+    arguments = ["autoscale", "synthetic:pai2020?jobs=200", "--cluster", str(spec), "--spot", "0", "--spot", "0.5"]
+    assert main([*arguments, "--hazard", "0.5", "--seeds", "2", "--json", "-o", str(tmp_path / "out")]) == 0
+    data = json.loads(capsys.readouterr().out)
+    rows = {(row["rule"], row["spot_share"]): row for row in data["rows"]}
+    assert next(iter(rows)) == ("fixed", 0.0)
+    assert len(rows) == 5
+    assert all(row["cost"] < rows["fixed", 0.0]["cost"] for key, row in rows.items() if key[0] != "fixed")
+    assert rows["karpenter", 0.5]["runs"] == 2
+    events = pl.read_parquet(tmp_path / "out" / "node_events.parquet")
+    assert set(events["what"]) >= {"launched", "removed"}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--rule", "hpa"], "unknown rule for node pools 'hpa'"),
+        (["--spot", "2"], "the spot share is 2"),
+        (["--checkpoint", "every=3"], "'every=3' is not one of"),
+        (["--checkpoint", "interval=best,save=1m"], "follows from --hazard"),
+        (["--availability", "nowhere.csv"], "nowhere.csv"),
+    ],
+)
+def test_mistakes_about_node_pools_are_one_line(
+    more: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["autoscale", "synthetic:pai2020?jobs=100", "--cluster", "homogeneous:50x8", "--quiet", *more]) == 2
+    said = capsys.readouterr().err
+    assert message in said
+    assert said.count("\n") == 1

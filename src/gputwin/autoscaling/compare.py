@@ -51,6 +51,8 @@ class Options:
     first_part: float = 0.5
     violation_budget: float = 0.01
     """Share of minutes that may be violated when settings are chosen."""
+    given: Sequence[tuple[str, Rule[Any]]] = ()
+    """Rules of the user's own, by name: shown as they are, nothing is chosen."""
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,11 @@ def compare(service: Service, options: Options, progress: Callable[[str], None] 
         assert best is not None
         run = serve(parts[1], shown, best[2], views, split)
         rows.append(Row(name, best[1], rule_to_plain(best[2]), best[3], score(run, shown, terms, need), run))
+    for name, rule in options.given:
+        progress(f"{name}, as given")
+        before = score(serve(parts[0], first, rule, views), first, terms, need_first)
+        run = serve(parts[1], shown, rule, views, split)
+        rows.append(Row(name, "as given", rule_to_plain(rule), before, score(run, shown, terms, need), run))
     progress("foresight")
     limits = (options.minimum, options.maximum, options.violation_budget)
     words, run = best_in_hindsight(parts[1], shown, terms, demands, fills, *limits, price)

@@ -48,15 +48,18 @@ class Score:
     model_loads: int
     refused: int
     requests: int
+    impossible: int = 0
+    """Requests that miss the target even alone on a replica; no minute counts as violated because of them."""
 
 
 def score(run: ServedRun, setting: Setting, terms: Terms, need: Floats) -> Score:
     """Return how the run went; `need` is the demand in replicas at each period, the same for every rule."""
     simulator = run.simulator
     response, refused = run.response_seconds(), simulator.refused()
-    missed = np.nan_to_num(response, nan=math.inf) > terms.target_seconds
+    possible = alone_seconds(simulator.load, setting.system) <= terms.target_seconds
+    missed = (np.nan_to_num(response, nan=math.inf) > terms.target_seconds) & possible
     minute = (simulator.load.arrival / MINUTE).astype(np.int64)
-    came = np.bincount(minute, minlength=1) if len(minute) else np.zeros(1)
+    came = np.bincount(minute, weights=possible, minlength=1) if len(minute) else np.zeros(1)
     missed_in = np.bincount(minute, weights=missed, minlength=len(came)) if len(minute) else np.zeros(1)
     lives = simulator.lives()
     paid = lives[:, 3] - lives[:, 0]
@@ -86,7 +89,7 @@ def score(run: ServedRun, setting: Setting, terms: Terms, need: Floats) -> Score
         cost,
         int((missed_in > MISSED_SHARE * came).sum()),
         int((came > 0).sum()),
-        float(missed.mean()) if len(missed) else 0.0,
+        float(missed.sum() / max(possible.sum(), 1)),
         float(p50),
         float(p95),
         float(p99),
@@ -99,6 +102,7 @@ def score(run: ServedRun, setting: Setting, terms: Terms, need: Floats) -> Score
         int(simulator.world.counters[N_LOADS]),
         int(refused.sum()),
         len(simulator.load),
+        int((~possible).sum()),
     )
 
 
@@ -116,6 +120,21 @@ def _used(load: Load, system: Slots | Engine) -> dict[str, float]:
     work = work_seconds(load, system)
     names, which = np.unique(np.array(load.tenant), return_inverse=True)
     return dict(zip(names.tolist(), np.bincount(which, weights=work).tolist(), strict=True))
+
+
+def alone_seconds(load: Load, system: Slots | Engine) -> Floats:
+    """Return the response time of each request alone on a replica that is up: no rule can do better.
+
+    The whole service, or the steps that compute the prompt up to the first token. Models and adapters are loaded already.
+    """
+    if isinstance(system, Slots):
+        assert load.service is not None
+        return load.service
+    assert load.input_tokens is not None
+    prompt = load.input_tokens.astype(float)
+    steps = np.maximum(np.ceil(prompt / system.batched_tokens), 1.0)
+    pairs = 0.5 * prompt**2 * system.attention_seconds
+    return np.asarray(steps * system.step_seconds + prompt * system.prefill_seconds + pairs)
 
 
 def work_seconds(load: Load, system: Slots | Engine) -> Floats:

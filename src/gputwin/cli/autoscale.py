@@ -24,6 +24,12 @@ def run(
             "with --cluster: cluster-autoscaler, karpenter (default: both). Repeatable.",
         ),
     ] = None,
+    policy: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--policy", help="Manifest of your own (HPA, ScaledObject, Knative Service), beside them; repeatable."
+        ),
+    ] = None,
     sla: Annotated[
         str | None,
         typer.Option("--sla", help="Longest response, as in 2s: to the first token, or whole where no tokens."),
@@ -124,6 +130,7 @@ def run(
         return
     from gputwin.autoscaling.candidates import COMPARED
     from gputwin.autoscaling.compare import Options, compare
+    from gputwin.autoscaling.manifests.files import given_rules
     from gputwin.autoscaling.serving.workload import service_of
     from gputwin.core.units import parse_duration
     from gputwin.traces.locate import open_trace
@@ -138,6 +145,7 @@ def run(
         price,
         penalty,
         first_part,
+        given=given_rules(policy or ()),
     )
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Sequence
 
 from gputwin.autoscaling.decisions.interface import Forecast
 from gputwin.queueing.erlang import servers_for_wait
@@ -41,24 +42,33 @@ def forecast_rate(
         return None, f"the forecast is {age:g} s old, outside 0 to {late_after_s:g} s"
     if not forecast.quantiles or not forecast.step_s > 0:
         return None, "the forecast has no quantiles"
-    values = _at_level(forecast, level)
     first = int(age // forecast.step_s)
     last = math.ceil((age + horizon_s) / forecast.step_s)
-    ahead = values[first : max(last, first + 1)]
+    low, high, share = _around(forecast, level)
+    ahead = high[first : max(last, first + 1)]
     if not ahead:
-        return None, f"the forecast ends {age - len(values) * forecast.step_s:g} s ago"
+        return None, f"the forecast ends {age - len(high) * forecast.step_s:g} s ago"
+    if share < 1.0:
+        ahead = [a + (b - a) * share for a, b in zip(low[first : max(last, first + 1)], ahead, strict=True)]
     # Not NaN, infinite or negative: a comparison with NaN is false.
-    if not all(0.0 <= value < math.inf for value in ahead):
-        return None, "the forecast holds values that are no rates"
+    for value in ahead:
+        if not 0.0 <= value < math.inf:
+            return None, "the forecast holds values that are no rates"
     return max(ahead), ""
 
 
-def _at_level(forecast: Forecast, level: float) -> tuple[float, ...]:
-    levels = sorted(forecast.quantiles)
-    below = max((entry for entry in levels if entry <= level), default=levels[0])
-    above = min((entry for entry in levels if entry >= level), default=levels[-1])
+def _around(forecast: Forecast, level: float) -> tuple[Sequence[float], Sequence[float], float]:
+    """Return the quantiles below and above `level`, and how far it is from the one to the other."""
+    below = above = None
+    for entry in forecast.quantiles:
+        if entry <= level and (below is None or entry > below):
+            below = entry
+        if entry >= level and (above is None or entry < above):
+            above = entry
+    if below is None or above is None or below == above:
+        nearest = forecast.quantiles[max(forecast.quantiles) if above is None else above]
+        return nearest, nearest, 1.0
     low, high = forecast.quantiles[below], forecast.quantiles[above]
-    if below == above or len(low) != len(high):
-        return tuple(high)
-    share = min(max((level - below) / (above - below), 0.0), 1.0)
-    return tuple(a + (b - a) * share for a, b in zip(low, high, strict=True))
+    if len(low) != len(high):
+        return high, high, 1.0
+    return low, high, (level - below) / (above - below)

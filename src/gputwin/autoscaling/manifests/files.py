@@ -21,6 +21,7 @@ from gputwin.autoscaling.pools.interface import NodeType
 from gputwin.autoscaling.pools.karpenter import Karpenter
 from gputwin.core.errors import InputError, UserError
 
+_NO_TYPES = (NodeType("any", 0.0, {}),)
 MOST_BYTES = 1_000_000
 """Files larger than this are no manifests."""
 KINDS = "HorizontalPodAutoscaler, ScaledObject, ScaledJob, Service (Knative) or NodePool"
@@ -80,6 +81,20 @@ def read_manifest(path: Path, types: Sequence[NodeType] = ()) -> Rule[Any] | Kar
     except UnicodeDecodeError:
         raise InputError("no UTF-8 text, so no manifest", file=path) from None
     return rule_of_text(text, types, str(path))
+
+
+def given_rules(paths: Sequence[Path]) -> tuple[tuple[str, Rule[Any]], ...]:
+    """Return the rules of files that size replicas, each by the file's name."""
+    found: list[tuple[str, Rule[Any]]] = []
+    for path in paths:
+        rule = read_manifest(path, _NO_TYPES)
+        if isinstance(rule, Karpenter | ScaledJob):
+            raise InputError(
+                "it sizes no replicas", file=path, field="kind", remedy="give an HPA, KEDA or Knative object"
+            )
+        name = path.stem
+        found.append((name if name not in dict(found) else f"{name}-{len(found) + 1}", rule))
+    return tuple(found)
 
 
 def _documents(text: str, file: str | None) -> list[dict[str, Any]]:

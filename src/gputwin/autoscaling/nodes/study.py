@@ -152,6 +152,7 @@ def _outcome(
         lives = world.lives.records
         lost = float(((lives["lost"] + lives["overheads"]) * jobs["gpu_milli"]).sum()) / 1000.0 / HOUR
     gpus = world.machines.nodes["gpu_count"]
+    p95, p99 = np.quantile(waits, [0.95, 0.99]) if waits.size else (0.0, 0.0)
     score = PoolScore(
         rule,
         spot_share,
@@ -162,7 +163,8 @@ def _outcome(
         billed.spot_cost,
         billed.mean_nodes,
         float(waits.mean()) if waits.size else 0.0,
-        *(float(q) for q in (np.quantile(waits, [0.95, 0.99]) if waits.size else (0.0, 0.0))),
+        float(p95),
+        float(p99),
         float(startup.mean()) if startup.size else 0.0,
         driver.log.count("launched"),
         driver.log.count("removed"),

@@ -72,7 +72,7 @@ class Hybrid:
     def decide(self, observation: Observation, memory: HybridMemory) -> tuple[Decision, HybridMemory]:
         """Return the larger of base and burst; what is spare stays until it has cost as much as a start."""
         now_s, current = observation.time_s, observation.replicas
-        base, _ = self.balanced.decide(observation, None)
+        base = self.balanced.base(observation)
         burst, reactive = self.reactive.decide(observation, memory.reactive)
         size = within(current, self.minimum, self.maximum)
         alternatives: tuple[Alternative, ...] = (

@@ -49,13 +49,17 @@ class Predictive:
 
     def decide(self, observation: Observation, memory: None) -> tuple[Decision, None]:
         """Return the replicas for the highest forecast rate up to the horizon."""
+        return self.base(observation, beside=True), None
+
+    def base(self, observation: Observation, *, beside: bool = False) -> Decision:
+        """Return the decision alone, or with what else could be decided `beside` it, which takes as long again."""
         now_s = observation.time_s
         rate, why = forecast_rate(observation.forecast, self.quantile, now_s, self.horizon_s, self.late_after_s)
         service_s = self.service_s if self.service_s is not None else read(observation, "service_time_s", 3600.0)
         if rate is not None and not service_s:
             rate, why = None, "the service time is unknown"
         if rate is None or not service_s:
-            return hold(observation, self.name, self.minimum, self.maximum, why), None
+            return hold(observation, self.name, self.minimum, self.maximum, why)
         wanted = self._wanted(rate, service_s)
         replicas = within(wanted, self.minimum, self.maximum)
         reasons = [
@@ -63,13 +67,15 @@ class Predictive:
         ]
         if replicas != wanted:
             reasons.append(f"limits {self.minimum} to {self.maximum}")
+        measures = {"forecast_rate_per_s": rate}
+        if not beside:
+            return Decision(now_s, replicas, self.name, tuple(reasons), measures=measures)
         alternatives = [Alternative("predictive:unlimited", wanted, "without limits")]
         seen = observation.arrival_rate_per_s
         if seen is not None and 0 <= seen < 1e12:
             now_wanted = within(self._wanted(seen, service_s), self.minimum, self.maximum)
             alternatives.append(Alternative("predictive:now", now_wanted, f"for the present {seen:g} requests/s"))
-        measures = {"forecast_rate_per_s": rate}
-        return Decision(now_s, replicas, self.name, tuple(reasons), tuple(alternatives), measures=measures), None
+        return Decision(now_s, replicas, self.name, tuple(reasons), tuple(alternatives), measures=measures)
 
     def _wanted(self, rate: float, service_s: float) -> int:
         # Beyond the maximum the exact number does not matter, and a wild forecast must not cost time.
