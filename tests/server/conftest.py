@@ -36,8 +36,8 @@ def client(workspace: Path) -> Iterator[TestClient]:
         yield made
 
 
-def ended(client: TestClient, task: dict[str, Any], seconds: float = 120.0) -> dict[str, Any]:
-    """Return the task when it has ended."""
+def ended(client: TestClient, task: dict[str, Any], seconds: float = 900.0) -> dict[str, Any]:
+    """Return the task when it has ended; the first run ever compiles the engine, on a busy machine for minutes."""
     until = time.monotonic() + seconds
     while task["state"] in ("waiting", "running"):
         assert time.monotonic() < until, task

@@ -169,7 +169,7 @@ def test_from_upload_to_why_a_job_waited(page: Any, base: str) -> None:
     page.get_by_role("button", name="Run").click()
     page.wait_for_url("**/runs/*")
     _settle(page)
-    page.get_by_text("Tenants", exact=True).click()
+    page.locator("#tenants > summary").click()
     page.wait_for_timeout(500)
     page.get_by_role("link", name="Jobs", exact=True).click()
     page.wait_for_url("**/jobs")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from gputwin.cli.console import Quiet, say
+from gputwin.cli.console import Json, Quiet, emit, say
 
 
 def run(
@@ -25,6 +26,7 @@ def run(
     name: Annotated[
         list[str] | None, typer.Option("--name", help="Host name by which browsers may ask for it; repeatable.")
     ] = None,
+    json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Serve the dashboard and the REST API (/api/openapi.json) until Ctrl-C.
@@ -46,4 +48,11 @@ def run(
     from gputwin.server.settings import Settings
 
     settings = Settings(workspace, host, port, token, tuple(name or ())).check()
-    serve(settings, lambda: None if quiet else say(f"gputwin is at {settings.url} (Ctrl-C stops it)"))
+    told = {"url": settings.url, "workspace": str(workspace), "needs_token": settings.token is not None}
+
+    def listening() -> None:
+        if json or not quiet:
+            emit(told, json, lambda: say(f"gputwin is at {settings.url} (Ctrl-C stops it)"))
+            sys.stdout.flush()
+
+    serve(settings, listening)
