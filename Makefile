@@ -12,7 +12,7 @@ $(STAMP): requirements.txt pyproject.toml
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $(STAMP)
 
-demo: $(STAMP)  ## generate, ingest, check quality, describe, check load; ends with the path of an HTML report
+demo: $(STAMP)  ## a full study on generated data, from raw files to a conclusion; ends with the path of an HTML report
 	$(BIN)/gputwin demo -o demo
 
 system:  ## what the suite uses beside Python: a browser, Java for Spark, npm for axe-core (checks of accessibility)

@@ -83,7 +83,7 @@ def test_which_team_causes_the_queueing(capsys: pytest.CaptureFixture[str]) -> N
     own = next(r["gpu_hours"] for r in run["blocking"] if r["waiting"] == r["holding"] == "llm")
     stated = [round(llm["waited_gpu_hours"]), round(own), round(llm["others_wait_gpu_hours"])]
     waits = {r.pop("tenant"): r for r in limited["against"]["mean_wait_seconds_by_tenant"]}
-    free, quota = "no fairness", "quota (llm 24 GPUs)"
+    free, quota = "no fairness rule", "quota (llm 24 GPUs)"
     stated += [round(waits["vision"][free]), round(waits["vision"][quota])]
     stated += [round(waits["llm"][quota]), round(waits["llm"][free])]
     assert figures(section("Which team causes")) == stated
@@ -107,3 +107,11 @@ def test_words_of_the_glossary_are_in_order() -> None:
     words = [line.split("|")[1].strip().lower() for line in lines if line.startswith("| ")][1:]
     assert len(words) > 25
     assert sorted(words) == words
+
+
+def test_the_readme_answers_the_four_questions_with_the_same_commands() -> None:
+    text = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    part = text.partition("## Four questions")[2].partition("\n## ")[0]
+    shown = [[*line] for line in commands(part)]
+    taught = [line for title in SECTIONS[1:] for line in commands(title)]
+    assert [["cluster" if word == "LOG" else word for word in line] for line in shown] == taught

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from gputwin.cli.main import main
-from gputwin.report import Section
+from gputwin.report import Section, write_report
 from gputwin.report.answer import answer_of
 from gputwin.report.html import render
 from gputwin.report.page import Bullets, Card, Cards, Findings, Remark, Statement
-from tests.report.browser import CHROMIUM, QUIET, measured, needs_browser
-from tests.report.samples import Page
+from tests.report.browser import CHROMIUM, QUIET, measured, needs_axe, needs_browser
+from tests.report.samples import Page, trace_of
 
 DESKTOP, PHONE = (1400, 900), (390, 844)
 TRACE = "synthetic:pai2020?jobs=600"
@@ -75,6 +75,29 @@ def test_each_report_asks_and_answers(reports: dict[str, Path], name: str) -> No
     assert 10 < len(said) < 700
 
 
+def test_tenants_are_in_reports_of_traces_runs_and_comparisons(reports: dict[str, Path]) -> None:
+    for name, title in (("trace", "Per user: who waits for whom"), ("run", "Tenants"), ("comparison", "Tenants")):
+        assert title in Page(reports[name]).text
+    assert "Who waits while whose jobs hold GPUs" in Page(reports["run"]).text
+    assert "Mean wait by tenant" in Page(reports["comparison"]).text
+
+
+def test_requests_are_in_the_report_of_a_serving_trace(tmp_path: Path) -> None:
+    rows = [
+        {
+            "submit_time": 5.0 * i,
+            "input_tokens": 100 + i,
+            "output_tokens": 10,
+            "user": "ab"[i % 2],
+            "duration_seconds": 2.0,
+        }
+        for i in range(120)
+    ]
+    page = Page(write_report(tmp_path / "r.html", trace_of({"requests": rows})))
+    for text in ("Requests per second", "Burst", "Tokens per request", "Clients", "Time to serve"):
+        assert text in page.text
+
+
 @needs_browser
 @pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
 def test_the_answer_is_above_the_fold(reports: dict[str, Path], tmp_path: Path, name: str) -> None:
@@ -95,6 +118,15 @@ def test_the_answer_is_above_the_fold(reports: dict[str, Path], tmp_path: Path, 
     assert found["levels"][0] == 1
     assert all(b - a <= 1 for a, b in zip(found["levels"], found["levels"][1:], strict=False))
     assert found["faint"] == []
+
+
+@needs_axe
+@pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
+def test_axe_finds_nothing(reports: dict[str, Path], tmp_path: Path, name: str) -> None:
+    # Dark where the sections are many, light elsewhere: both are checked below by their contrast.
+    found = measured(reports[name], tmp_path, *DESKTOP, dark=name == "run", fragment="#all", axe=True)
+    assert found["violations"] == []
+    assert found["rules"] > 20
 
 
 @needs_browser

@@ -15,6 +15,7 @@ from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import simulate
 from gputwin.studies.comparison import ScenarioRun, compare, label_runs, run_scenarios
+from gputwin.studies.comparison.tenants import tenant_changes, waits_by_tenant
 from gputwin.studies.comparison.verdict import recommendation
 from gputwin.traces.locate import open_trace
 
@@ -85,6 +86,20 @@ def test_saved_runs_are_named_by_what_they_differ_in(compared):
     first = [run.result for run in compared.runs if run.replicate == "0"]
     assert [run.label for run in label_runs(first)] == ["fifo, strict", "sjf, strict", "fifo, greedy"]
     assert len({run.replicate for run in label_runs(first)}) == 1
+
+
+def test_quotas_are_named_in_words_and_said_per_tenant():
+    free = simulate(BASE.with_(backfill="greedy"))
+    top = free.jobs["tenant"].value_counts(sort=True)["tenant"][0]
+    limited = simulate(BASE.with_(backfill="greedy", fairness={"policy": "quota", "tenants": {top: {"gpus": 8}}}))
+    found = compare(label_runs([free, limited]))
+    assert found.labels == ("no fairness rule", f"quota ({top} 8 GPUs)")
+    waits = {r["tenant"]: r for r in waits_by_tenant(found).to_dicts()}
+    for label, run in zip(found.labels, (free, limited), strict=True):
+        own = run.jobs.filter(tenant=top)["wait_seconds"]
+        assert waits[top][label] == pytest.approx(own.mean())
+    (said,) = tenant_changes(found)
+    assert said.startswith(f"quota ({top} 8 GPUs): ")
 
 
 def test_runs_that_differ_only_in_predictions_are_two_scenarios():

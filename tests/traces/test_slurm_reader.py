@@ -232,3 +232,18 @@ def test_no_damage_to_a_table_is_more_than_an_input_error(tmp_path, damage, leni
         return
     assert meta.rows_read == meta.rows_kept + meta.rows_dropped
     assert 0 <= meta.rows_dropped <= meta.rows_read
+
+
+def test_squeue_is_read_like_sacct_and_its_foresight_is_not_taken_for_fact(tmp_path: Path) -> None:
+    trace = text_of(
+        tmp_path,
+        "JOBID   |USER|STATE  |SUBMIT_TIME        |START_TIME         |END_TIME           |TIME_LIMIT|NODES|TRES_ALLOC|",
+        "7       |ada |RUNNING|2026-03-01T10:00:00|2026-03-01T10:05:00|2026-03-01T11:05:00|1:00:00   |2    |gres/gpu=8|",
+        "8_[1-2] |bob |PENDING|2026-03-01T10:06:00|2026-03-01T11:05:00|2026-03-02T11:05:00|1-00:00:00|1    |gres/gpu=4|",
+    )
+    runs, first, second = (task_of(trace, name) for name in ("7", "8_1", "8_2"))
+    assert (runs["status"], runs["is_running"], runs["instances"], runs["gpu_count"]) == ("running", True, 2, 4)
+    assert runs["end_time"] is None
+    for waits in (first, second):
+        assert (waits["status"], waits["start_time"], waits["end_time"]) == ("waiting", None, None)
+        assert waits["requested_seconds"] == 86400.0

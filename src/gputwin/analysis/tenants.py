@@ -109,6 +109,10 @@ def with_charges(totals: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def _waits(tenant: str) -> str:
+    return f"{tenant} together wait" if tenant == OTHERS else f"{tenant} waits"
+
+
 def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
     """Return who waits most and who holds most of what others wait for, in sentences."""
     if not table["mean_wait_seconds"].is_not_null().any():
@@ -117,7 +121,8 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
         ]
     total = float(charges["gpu_hours"].sum())
     if not total:
-        return [Remark("No job that asks for GPUs waited.")]
+        waits = float(table["mean_wait_seconds"].max() or 0.0) > 0  # type: ignore[arg-type]
+        return [Remark("No job waited for GPUs that others held." if waits else "No job that asks for GPUs waited.")]
     remarks = []
     known = table.filter(pl.col("waited_gpu_hours").is_not_null())
     if known.height:
@@ -139,7 +144,7 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
             Remark(
                 f"{top['tenant']} holds most of what others wait for: {top['others_wait_gpu_hours']:,.0f} GPU-hours, "
                 f"{share(top['others_wait_gpu_hours'] / for_others)} of what tenants wait for each other, while it has "
-                f"{share(top['gpu_hour_share'])} of all GPU-hours; {pair['waiting']} waits for it most "
+                f"{share(top['gpu_hour_share'])} of all GPU-hours; {_waits(pair['waiting'])} for it most "
                 f"({pair['gpu_hours']:,.0f} GPU-hours).",
                 top["others_wait_gpu_hours"] / for_others > 1.5 * (top["gpu_hour_share"] or 1.0),
             )

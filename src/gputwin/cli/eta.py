@@ -10,8 +10,6 @@ import typer
 from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table, warn
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
 
-HAS_TABLE = True
-
 if TYPE_CHECKING:
     import polars as pl
 

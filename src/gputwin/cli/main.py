@@ -35,6 +35,7 @@ from gputwin.cli import (
     reproduce_all,
     reproduce_schedulers,
     runs,
+    serve,
     simulate,
     slice,
     split,
@@ -104,6 +105,7 @@ for verb in (
     tune,
     study,
     report,
+    serve,
     demo,
     bench,
 ):

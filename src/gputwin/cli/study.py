@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from gputwin.studies.study.run import Progress
 
 _SHOWN = 12
-HAS_TABLE = True
 
 
 def run(

@@ -129,7 +129,7 @@ def reached_levels(grid: Grid, mass: Mass, seconds: Floats, *, cautious: bool) -
     upper = whole[rows, np.minimum(high, last)] - share * mass[rows, np.minimum(high, last)]
     lower = np.where(low < 0, 0.0, lower)
     upper = np.where((high > last) | (seconds > grid.most[last]), 1.0, upper)
-    return np.clip(np.column_stack([lower, upper]), 0.0, 1.0)
+    return np.asarray(np.clip(np.column_stack([lower, upper]), 0.0, 1.0), np.float64)
 
 
 def _quantiles(reached: Floats, ended: Flags, levels: Floats) -> Floats:

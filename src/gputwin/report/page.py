@@ -114,7 +114,7 @@ class Section:
 
     @property
     def gist(self) -> str:
-        """Return the sentence shown while the section is closed: its statement, first finding or key figure; "" for none."""
+        """Return the sentence shown while the section is closed: its statement, else a finding, figure or sentence."""
         for part in self.parts:
             if isinstance(part, Statement):
                 return part.text
@@ -125,6 +125,11 @@ class Section:
             if isinstance(part, Cards):
                 first = part.cards[0]
                 return f"{first.label}: {first.value} {first.note}".strip()
+        for part in self.parts:
+            if isinstance(part, Prose):
+                return part.text
+            if isinstance(part, Bullets) and part.items:
+                return part.items[0]
         return ""
 
 

@@ -16,7 +16,7 @@ from gputwin.analysis.words import duration, share
 from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import UserError
 from gputwin.report.figures import blank, plain
-from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.page import Bullets, Cards, FigurePart, Findings, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.sections.comparison import comparison, shown_metric, side_by_side
 from gputwin.report.timeline import Timeline
 from gputwin.report.write import write_report
@@ -59,7 +59,8 @@ def study_section(outcome: Outcome, timeline: Timeline) -> Section:
     _, *others = section.parts
     tone = Tone.WARNING if study.limits and verdict.choice is None else _tone(section)
     said = tuple(Remark(text) for text in remarks(shown))
-    parts: list[Part] = [Statement(verdict.text, tone), *(part for part in others if not _is_side_by_side(part))]
+    kept = [_of_all(part, len(compared.labels)) for part in others if not _is_side_by_side(part)]
+    parts: list[Part] = [Statement(verdict.text, tone), *kept]
     if said:
         parts.append(Findings(said))
     if len(compared.labels) > 1:
@@ -71,10 +72,17 @@ def study_section(outcome: Outcome, timeline: Timeline) -> Section:
         section,
         id="study",
         title=f"Study {study.name}",
-        parts=tuple(part for part in parts if part.__class__.__name__ != "Bullets"),
+        parts=tuple(part for part in parts if not isinstance(part, Bullets)),
         notes=(*section.notes, _NOTE),
         question="Which of these scenarios should the cluster use?",
     )
+
+
+def _of_all(part: Part, count: int) -> Part:
+    """Return the part; key figures of the best scenario say of how many it is the best."""
+    if not isinstance(part, Cards):
+        return part
+    return Cards((replace(part.cards[0], note=f"by mean wait, of {count}"), *part.cards[1:]))
 
 
 def _is_side_by_side(part: Part) -> bool:
@@ -129,7 +137,7 @@ def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:
         pl.col("scenario").is_in(list(verdict.front)).alias("is_on_front")
     )
     figure = blank(xaxis={"title": f"{x}, s" if "wait" in x else x}, yaxis={"title": y}, showlegend=True)
-    for is_on, name in ((True, "on the Pareto front"), (False, "beaten in all")):
+    for is_on, name in ((True, "on the Pareto front"), (False, "beaten by another")):
         part = frame.filter(pl.col("is_on_front") == is_on).sort(x)
         figure.add_scatter(
             x=part[x].to_list(),

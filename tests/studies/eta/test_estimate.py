@@ -9,6 +9,10 @@ from polars.testing import assert_frame_equal
 
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
+from gputwin.profiling.alignment import Recording
+from gputwin.profiling.jobs import History
+from gputwin.profiling.model import fit
+from gputwin.profiling.store import Saved, telling_columns
 from gputwin.studies.eta.ahead import Rules
 from gputwin.studies.eta.durations import learned
 from gputwin.studies.eta.estimate import estimate, with_simulated_waits
@@ -138,3 +142,16 @@ def test_what_is_simulated_for_early_moments_does_not_depend_on_later_outcomes()
         return points_of(record, moments, Rules(scenario.scheduler, cluster, 20, 3600.0, False)).simulated
 
     np.testing.assert_array_equal(simulated(0.0), simulated(4000.0))
+
+
+def test_a_snapshot_without_history_goes_by_a_saved_model():
+    history = trace_of(past(20, 100.0))
+    learned_from = History.of(history)
+    model = fit("online", learned_from)
+    recording = Recording.of(history.meta, learned_from)
+    saved = Saved("online", model, None, recording, telling_columns(learned_from.jobs), model, None)
+    now = trace_of([job("runs", 0.0, 0.0), job("first", 10.0), job("second", 40.0)])
+    found = estimate(now, *rules(), profile=saved)
+    assert found.frame["median_seconds"].to_list() == pytest.approx([60.0, 160.0], abs=1.5)
+    assert found.calibration_points == 0
+    assert found.notes

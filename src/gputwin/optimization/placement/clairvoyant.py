@@ -1,8 +1,8 @@
 """The most GPU allocation on given nodes when all arrivals are known: a packing, and a bound none can exceed.
 
 Online rules place pods as they come; this packs the same pods knowing all of them, so the difference is what the online
-rule leaves on the table. The packing puts the largest GPU requests first, each on the node and devices it fits tightest;
-the bound is a linear program that pools the nodes of one kind.
+rule leaves on the table. The packing puts the largest GPU requests first, each on the node and devices it fits tightest,
+and moves single tasks to let in those that found no room; the bound is a linear program that pools the nodes of one kind.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.optimization.placement.ejection import Requests, make_room
+from gputwin.optimization.placement.fleet import AMOUNTS, Fleet
 from gputwin.optimization.placement.problem import Ints
-
-_AMOUNTS = ("cpu_milli", "memory_mib")
-_PLENTY = 1 << 50
 
 
 @dataclass(frozen=True)
@@ -46,11 +45,11 @@ def pack_most(tasks: pl.DataFrame, nodes: pl.DataFrame) -> Clairvoyant:
     """Return a packing of single-instance tasks that allocates as much GPU as it can, and the bound."""
     gpus = tasks["gpu_count"].fill_null(0).to_numpy().astype(np.int64)
     milli = np.where(gpus > 0, tasks["gpu_milli"].fill_null(WHOLE_GPU_MILLI).to_numpy(), 0).astype(np.int64)
-    amounts = np.column_stack([tasks[c].fill_null(0).to_numpy() for c in _AMOUNTS]).astype(np.int64)
+    amounts = np.column_stack([tasks[c].fill_null(0).to_numpy() for c in AMOUNTS]).astype(np.int64)
     allowed = _allowed(tasks, nodes)
-    kinds = nodes.select(pl.struct("gpu_model", "gpu_count", *_AMOUNTS).rank("dense").cast(pl.Int64) - 1).to_series()
+    kinds = nodes.select(pl.struct("gpu_model", "gpu_count", *AMOUNTS).rank("dense").cast(pl.Int64) - 1).to_series()
     pools = kinds.to_numpy()
-    bound, homes = _pooled(gpus, milli, amounts, allowed, _Fleet.of(nodes), pools)
+    bound, homes = _pooled(gpus, milli, amounts, allowed, Fleet.of(nodes), pools)
     takes = gpus * milli
     several = -np.where(gpus > 1, gpus, 0)
     # Many whole GPUs first, pods without a GPU last; between them large shares, or the hungriest for CPU.
@@ -60,21 +59,31 @@ def pack_most(tasks: pl.DataFrame, nodes: pl.DataFrame) -> Clairvoyant:
         np.lexsort((-milli, -(amounts[:, 0] // np.maximum(takes, 1)), several, gpus == 0)),
     )
     capacity = int(nodes["gpu_count"].sum()) * WHOLE_GPU_MILLI
+    # Gangs first and the rest as they came; then each of the orders, on the kinds of nodes that the linear program gives
+    # the tasks to and on any. Tasks that came mixed fill nodes evenly in all resources, which sorted ones may not.
+    starts = [(np.lexsort((np.arange(len(gpus)), several)), np.full_like(homes, -1))]
+    starts += [(order, given) for order in orders for given in (homes, np.full_like(homes, -1))]
     best: Clairvoyant | None = None
-    for order in orders:
-        for given in (homes, np.full_like(homes, -1)):
-            placed, held = _pack(order, gpus, milli, amounts, allowed, pools, given, _Fleet.of(nodes))
-            total = int(takes[placed >= 0].sum())
-            if best is None or total > best.allocated:
-                best = Clairvoyant(total, max(bound, total), capacity, int(takes.sum()), placed, tuple(held))
-            if best.allocated >= best.bound:
-                return best
+    left: tuple[Fleet, Ints, list[tuple[int, ...]]] | None = None
+    for order, given in starts:
+        fleet = Fleet.of(nodes)
+        placed, held = _pack(order, gpus, milli, amounts, allowed, pools, given, fleet)
+        total = int(takes[placed >= 0].sum())
+        if best is None or total > best.allocated:
+            best = Clairvoyant(total, max(bound, total), capacity, int(takes.sum()), placed, tuple(held))
+            left = (fleet, placed, held)
+        if best.allocated >= best.bound:
+            return best
     assert best is not None
-    return best
+    assert left is not None
+    fleet, placed, held = left
+    make_room(Requests(gpus, milli, amounts, allowed), placed, held, fleet)
+    total = int(takes[placed >= 0].sum())
+    return Clairvoyant(total, max(bound, total), capacity, int(takes.sum()), placed, tuple(held))
 
 
 def _pack(
-    order: Ints, gpus: Ints, milli: Ints, amounts: Ints, allowed: list[Any], pools: Ints, homes: Ints, fleet: _Fleet
+    order: Ints, gpus: Ints, milli: Ints, amounts: Ints, allowed: list[Any], pools: Ints, homes: Ints, fleet: Fleet
 ) -> tuple[Ints, list[tuple[int, ...]]]:
     """Return node and devices of each task: first on nodes of its own kind, then, who is left, on any."""
     placed = np.full(len(gpus), -1, np.int64)
@@ -93,52 +102,6 @@ def _pack(
     return placed, held
 
 
-@dataclass
-class _Fleet:
-    """What is free on each node and device while tasks are placed."""
-
-    free: Ints
-    devices: Ints
-    capacity: Ints
-    gpu_capacity: Ints
-
-    @classmethod
-    def of(cls, nodes: pl.DataFrame) -> _Fleet:
-        """Return the empty nodes."""
-        columns = [nodes[c].cast(pl.Int64).fill_null(_PLENTY).to_numpy() for c in _AMOUNTS]
-        free = np.column_stack(columns).astype(np.int64)
-        count = nodes["gpu_count"].to_numpy()
-        devices = np.where(np.arange(count.max()) < count[:, None], WHOLE_GPU_MILLI, 0).astype(np.int64)
-        return cls(free, devices, np.maximum(free, 1), np.maximum(count * WHOLE_GPU_MILLI, 1).astype(np.int64))
-
-    def best(self, amounts: Ints, gpus: int, milli: int, able: Any) -> int | None:
-        """Return the node on which the task strands least: where GPUs do not outlast CPU and memory; then the fullest."""
-        fine = (self.free >= amounts).all(axis=1)
-        if able is not None:
-            fine &= able
-        if gpus:
-            fine &= (self.devices >= milli).sum(axis=1) >= gpus
-        rows = np.flatnonzero(fine)
-        if not rows.size:
-            return None
-        gpu_left = (self.devices[rows].sum(axis=1) - gpus * milli) / self.gpu_capacity[rows]
-        rest = ((self.free[rows] - amounts) / self.capacity[rows]).min(axis=1)
-        score = np.maximum(gpu_left - rest, 0.0) + 0.3 * gpu_left
-        if gpus and milli < WHOLE_GPU_MILLI:
-            # A share goes beside others: opening a whole device is what later gangs pay for.
-            tight = np.where(self.devices[rows] >= milli, self.devices[rows], 2 * WHOLE_GPU_MILLI).min(axis=1)
-            score = score + (tight - milli) / WHOLE_GPU_MILLI
-        return int(rows[np.argmin(score)])
-
-    def put(self, row: int, amounts: Ints, gpus: int, milli: int) -> tuple[int, ...]:
-        """Return the devices taken: the fullest that hold the task."""
-        devices = self.devices[row]
-        chosen = tuple(int(d) for d in np.argsort(devices, kind="stable") if devices[d] >= milli)[:gpus]
-        self.devices[row, list(chosen)] -= milli
-        self.free[row] -= amounts
-        return chosen
-
-
 def _allowed(tasks: pl.DataFrame, nodes: pl.DataFrame) -> list[Any]:
     """Return per task the nodes its GPU models allow, as flags; None: all."""
     models = nodes["gpu_model"].fill_null("").to_numpy()
@@ -154,7 +117,7 @@ def _allowed(tasks: pl.DataFrame, nodes: pl.DataFrame) -> list[Any]:
     return result
 
 
-def _pooled(gpus: Ints, milli: Ints, amounts: Ints, allowed: list[Any], fleet: _Fleet, pools: Ints) -> tuple[int, Ints]:
+def _pooled(gpus: Ints, milli: Ints, amounts: Ints, allowed: list[Any], fleet: Fleet, pools: Ints) -> tuple[int, Ints]:
     """Return the optimum of the linear program that pools nodes of one kind, and the kind each task is given to.
 
     A task may only go to kinds of which one empty node holds it. The value is rounded up: no placement exceeds it.
@@ -214,5 +177,5 @@ def _pooled(gpus: Ints, milli: Ints, amounts: Ints, allowed: list[Any], fleet: _
     return bound, homes
 
 
-def _holds(fleet: _Fleet, node: int, amounts: Ints, gpus: int, milli: int) -> bool:
+def _holds(fleet: Fleet, node: int, amounts: Ints, gpus: int, milli: int) -> bool:
     return bool((fleet.free[node] >= amounts).all() and (fleet.devices[node] >= milli).sum() >= gpus)

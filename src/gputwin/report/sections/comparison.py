@@ -85,7 +85,7 @@ def next_steps(compared: Comparison) -> tuple[str, ...]:
         return ("Run the trace under other rules and compare: `gputwin simulate TRACE --order sjf -o other`.",)
     if best == compared.baseline:
         return (
-            f"Keep {best}.",
+            f"Keep the rules of {best}.",
             "Or ask how many nodes would shorten waits: `gputwin plan TRACE --target p95_wait=10m`.",
         )
     if not is_proven(compared):
@@ -165,7 +165,7 @@ def _difference_figure(compared: Comparison) -> FigurePart:
         f"Mean wait of each scenario against {compared.baseline}, with its 95 % interval: left of zero jobs wait less, "
         f"right of it longer. {gain}"
     )
-    figure = charts.forest(frame, f"change of the mean wait against {compared.baseline}, s")
+    figure = charts.forest(frame, "change of the mean wait, s")
     figure.update_layout(showlegend=False)
     return FigurePart("scenario-differences", "What each scenario changes", figure, caption, frame)
 

@@ -9,9 +9,10 @@ import polars as pl
 
 from gputwin.analysis.blocking import NOBODY
 from gputwin.analysis.tenants import remarks_on
+from gputwin.analysis.topic import Remark
 from gputwin.core.units import format_count, format_duration
 from gputwin.report import charts
-from gputwin.report.page import Bullets, FigurePart, Findings, Kind, Part, Section, TablePart
+from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
 from gputwin.simulation.waits_by_tenant import TenantView
 from gputwin.studies.comparison.compare import Comparison
@@ -104,8 +105,8 @@ def compared_tenants(compared: Comparison) -> list[Part]:
     )
     most = f", the {MOST_TENANTS} of {table.height:,} with most jobs" if table.height > MOST_TENANTS else ""
     kinds = {"tenant": Kind.CODE} | dict.fromkeys(compared.labels, Kind.NUMBER) | {"jobs": Kind.NUMBER}
-    changes = tuple(tenant_changes(compared))
-    return [TablePart(f"Mean wait by tenant{most}", kinds, rows), *([Bullets(changes)] if changes else [])]
+    changes = tuple(Remark(text) for text in tenant_changes(compared))
+    return [TablePart(f"Mean wait by tenant{most}", kinds, rows), *([Findings(changes, "Tenants")] if changes else [])]
 
 
 def _hours(value: float | None) -> str:

@@ -176,7 +176,7 @@ def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
 
 
 def _words(fields: Mapping[str, str]) -> list[str]:
-    """Return fields and values as people say them: "sjf", "no fairness", "quota (llm 16 GPUs)"."""
+    """Return fields and values as people say them: "sjf", "no fairness rule", "quota (llm 16 GPUs)"."""
     plain = {k: v for k, v in fields.items() if not k.startswith(_FAIRNESS)}
     words = [v if k in SAY_THEMSELVES else f"{k} {v}" for k, v in plain.items()]
     if len(plain) == len(fields):
@@ -189,7 +189,7 @@ def _words(fields: Mapping[str, str]) -> list[str]:
         if tenant != of and value != "none" and (term, value) != ("weight", "1"):
             terms.append(f"{tenant} {value} GPUs" if term == "gpus" else f"{tenant} {term} {value}")
     if rule == "none":
-        return [*words, "no fairness"]
+        return [*words, "no fairness rule"]
     limits = f"({', '.join(terms)})" if rule and terms else ", ".join(terms)
     return [*words, f"{rule} {limits}".strip() or "no limits"]
 

@@ -41,7 +41,8 @@ def recommendation(comparison: Comparison) -> str:
         )
     text = f"Choose {best['scenario']}: the mean wait is {format_duration(best['mean wait'])}, {_against(comparison, best)}."
     if alike:
-        text += f" {_listed(alike)} {'does' if len(alike) == 1 else 'do'} about as well."
+        who = _listed(alike) if len(alike) <= _MOST_NAMED else f"{alike[0]}, {alike[1]} and {len(alike) - 2} others"
+        text += f" {who} {'does' if len(alike) == 1 else 'do'} about as well."
     return text + _price(base, best)
 
 

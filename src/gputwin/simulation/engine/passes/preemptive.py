@@ -16,6 +16,7 @@ from gputwin.simulation.engine.changes.handle import wait_again
 from gputwin.simulation.engine.changes.sizes import shrink_for
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FULL, room_on, touch
+from gputwin.simulation.engine.fit.room import enough_in_all
 from gputwin.simulation.engine.fit.totals import NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting, stop
 from gputwin.simulation.engine.placing.place import all_fit, fits, place
@@ -137,6 +138,14 @@ def _shift(world: World, j: int, sign: int, told: bool) -> None:
 
 
 @compiled
+def _tell(world: World, j: int) -> None:
+    """Let the index know of the nodes of job j, which was freed on trial."""
+    first_slot = world.queue.jobs[j].first_slot
+    for i in range(first_slot, first_slot + world.queue.shapes[world.queue.jobs[j].shape].instances):
+        touch(world.index, world.machines, wide(world.slots[i].node), True)
+
+
+@compiled
 def _node_with_room(world: World, r: int, v: int) -> int:
     """Return a node of the freed job v on which an instance of r fits; -1 for none."""
     first_slot = world.queue.jobs[v].first_slot
@@ -164,28 +173,33 @@ def make_room(
     shape = world.queue.shapes[jobs[j].shape]
     single = shape.instances == 1
     r = wide(world.groups[shape.first_group].request)
-    count, fitting, node = 0, False, wide(-1)
+    count, fitting, node, told = 0, False, wide(-1), False
     v = last(jobs, root)
     while v >= 0 and jobs[v].key > limit and not fitting:
         count += 1
         victims[count] = v
-        _shift(world, v, -1, not single)
+        _shift(world, v, -1, told)
         if single:
             node = _node_with_room(world, r, v)
             fitting = node >= 0
-        else:
+        elif told or enough_in_all(world.machines, world.requests, world.groups, shape, world.index.allowed):
+            if not told:
+                # Before, there was too little in all: nobody looked for places.
+                for k in range(1, count + 1):
+                    _tell(world, wide(victims[k]))
+                told = True
             fitting = all_fit(world, j, score, devices)
         v = previous(jobs, root, v)
     for k in range(count, 0, -1):
         v = wide(victims[k])
-        _shift(world, v, 1, not single)
+        _shift(world, v, 1, told)
         if fitting:
             if single:
                 still = room_on(world.machines, world.requests, world.index.allowed, r, node, FULL) > 0
             else:
                 still = all_fit(world, j, score, devices)
             if not still:
-                _shift(world, v, -1, not single)
+                _shift(world, v, -1, told)
                 victims[k] = -1 - v
     if not fitting:
         victims[0] = 0
@@ -194,7 +208,7 @@ def make_room(
     for k in range(1, count + 1):
         if victims[k] < 0:
             v = wide(-1 - victims[k])
-            _shift(world, v, 1, not single)
+            _shift(world, v, 1, told)
             kept += 1
             victims[kept] = v
     victims[0] = kept

@@ -11,6 +11,9 @@ An instance is a node: totals of the request are divided by the nodes it got (as
 up. The tenant is the account, or the partition where there is none; an array's number is the group of its tasks.
 `sacct` prints local time without naming its zone. It is read as UTC: differences are right except across a clock
 change. With SLURM_TIME_FORMAT=%s the times are Unix seconds, and exact.
+
+`squeue --Format` with "|" after each field is read alike; the start it foresees for a pending job, and the end for a
+running one, are not taken for what happened.
 """
 
 from __future__ import annotations

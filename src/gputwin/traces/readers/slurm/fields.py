@@ -1,4 +1,4 @@
-"""The fields of a `sacct` text: which there are, and their cells as times, durations, counts and names."""
+"""The fields of a `sacct` or `squeue` text: which there are, and their cells as times, durations, counts and names."""
 
 from __future__ import annotations
 
@@ -34,7 +34,18 @@ TRESUsageOutMaxNode TRESUsageOutMaxTask TRESUsageOutMin TRESUsageOutMinNode TRES
 UID UserCPU WCKey WCKeyID WorkDir
 """
 _UNUSED = tuple(_UNUSED_TEXT.split())
-_BY_LOWER_CASE = {name.lower(): name for name in (*USED, *_UNUSED)}
+_SQUEUE = {
+    "name": "JobName",
+    "submit_time": "Submit",
+    "start_time": "Start",
+    "end_time": "End",
+    "time": "Elapsed",
+    "time_limit": "Timelimit",
+    "nodes": "NNodes",
+    "tres_alloc": "ReqTRES",
+}
+"""Headers of `squeue` that are spelled otherwise than the field of `sacct` that means the same."""
+_BY_LOWER_CASE = {name.lower(): name for name in (*USED, *_UNUSED)} | _SQUEUE
 JOB_ID = r"^(\d+)(?:_(\d+|\[[^\]]*\]))?(?:\+(\d+))?(?:\.(.+))?$"
 _NOTHING = ["unknown", "none", "n/a", "unlimited", "partition_limit", "invalid"]
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S"

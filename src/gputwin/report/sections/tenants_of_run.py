@@ -1,0 +1,125 @@
+"""Tenants in a run: who waits and who holds, what they hold of their quota, and why jobs were stopped."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from gputwin.analysis.topic import Remark
+from gputwin.core.units import format_duration
+from gputwin.report import charts
+from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
+from gputwin.simulation.cluster_at import tenant_use
+from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.verdict import CAUSE_WORDS
+from gputwin.simulation.waits_by_tenant import TenantView
+
+_MOST_TENANTS = 20
+_MOST_BARS = 12
+
+
+def tenants_section(result: SimulationResult, view: TenantView) -> Section:
+    """Return who waits, who holds, and what tenants hold of their quotas."""
+    parts: list[Part] = []
+    said = view.sentences()
+    if said:
+        parts.append(Findings(tuple(Remark(text) for text in said)))
+    parts += [part for part in (_causes(view),) if part is not None]
+    parts += [_table(view), *quotas(result)]
+    note = "Allocated is what jobs hold; used is the measured share of it, where the trace has measurements."
+    return Section("tenants", "Tenants", tuple(parts), (note,))
+
+
+def _table(view: TenantView) -> TablePart:
+    shown = view.tenants.sort("gpu_hours", "tenant", descending=[True, False]).head(_MOST_TENANTS)
+    has_use = "used_share" in shown.columns
+    kinds = {"tenant": Kind.CODE} | dict.fromkeys(
+        ("jobs", "GPU-hours allocated", *(("used of it",) if has_use else ()), "mean wait", "p95 wait"), Kind.NUMBER
+    )
+    rows = []
+    for row in shown.to_dicts():
+        used = row.get("used_share")
+        rows.append(
+            (
+                row["tenant"],
+                f"{row['jobs']:,}",
+                number(row["gpu_hours"]),
+                *((("–" if used is None else f"{used:.0%}"),) if has_use else ()),
+                _duration(row["mean_wait_seconds"]),
+                _duration(row["p95_wait_seconds"]),
+            )
+        )
+    left = view.tenants.height - len(rows)
+    return TablePart("By GPU-hours", kinds, tuple(rows), f"{left:,} more tenants are not listed." if left else "")
+
+
+def _duration(seconds: float | None) -> str:
+    return "–" if seconds is None else format_duration(seconds)
+
+
+def _causes(view: TenantView) -> FigurePart | None:
+    """Return the GPU-hours that tenants waited, by cause, those who waited most first."""
+    if view.causes.is_empty():
+        return None
+    most = view.causes.group_by("tenant").agg(pl.col("gpu_hours").sum()).sort("gpu_hours", "tenant", descending=True)
+    names = most["tenant"].head(_MOST_BARS).to_list()
+    kept = view.causes.filter(pl.col("tenant").is_in(names))
+    causes = kept.group_by("cause").agg(pl.col("gpu_hours").sum()).sort("gpu_hours", descending=True)["cause"].to_list()
+    wide = pl.DataFrame({"tenant": names}).join(
+        kept.pivot("cause", index="tenant", values="gpu_hours"), on="tenant", how="left", maintain_order="left"
+    )
+    wide = wide.select("tenant", *causes).fill_null(0.0)
+    figure = charts.bars(wide, "tenant", {c: c.replace("_", " ") for c in causes}, "GPU-hours waited")
+    figure.update_layout(barmode="stack")
+    top = most.row(0, named=True)
+    cause = kept.filter(pl.col("tenant") == top["tenant"]).sort("gpu_hours", descending=True)["cause"][0]
+    caption = (
+        f"GPUs asked for × time waited. {top['tenant']} waited most, {number(top['gpu_hours'])} GPU-hours, most of it "
+        f"{CAUSE_WORDS.get(cause, cause.replace('_', ' '))}."
+    )
+    return FigurePart("tenant-causes", "Who waited, and why", figure, caption, wide)
+
+
+def quotas(result: SimulationResult) -> list[TablePart]:
+    """Return what tenants with a limit hold of it; nothing where the run's rules have no limits."""
+    fairness = result.scenario.fairness if "scenario" in result.manifest else None
+    limits = {} if fairness is None else {n: t.gpus for n, t in fairness.tenants.items() if t.gpus is not None}
+    if not limits:
+        return []
+    use = tenant_use(result, list(limits))
+    rows = []
+    for name, gpus in limits.items():
+        mean, most = use[name]["mean"], use[name]["most"]
+        share = f"{mean / gpus:.0%}" if gpus else "–"
+        rows.append((name, number(gpus), number(mean), share, number(most), number(max(most - gpus, 0.0))))
+    kinds = {"tenant": Kind.CODE} | dict.fromkeys(
+        ("nominal GPUs", "used, mean", "of nominal", "used at most", "borrowed at most"), Kind.NUMBER
+    )
+    return [TablePart("Quotas", kinds, tuple(rows), "Borrowed is what a tenant held beyond its nominal quota.")]
+
+
+def stops_section(result: SimulationResult) -> Section | None:
+    """Return why running jobs were stopped and where their time went; None where nothing can be stopped."""
+    stops, parts = result.summary.get("stops"), result.summary.get("completion_parts_seconds")
+    if stops is None or not parts:
+        return None
+    total = max(sum(parts.values()), 1e-12)
+    jobs = max(result.summary["jobs"], 1)
+    by_reason = tuple((why.replace("_", " "), f"{count:,}") for why, count in stops.items())
+    time = tuple(
+        (name.replace("_", " "), format_duration(abs(v) / jobs), f"{v / total:.1%}") for name, v in parts.items() if v
+    )
+    many = sum(stops.values())
+    text = f"Running jobs were stopped {many:,} times." if many else "No running job was stopped."
+    return Section(
+        "stops",
+        "Evictions",
+        (
+            Findings((Remark(text),), "What this shows"),
+            TablePart("Evictions by reason", {"reason": Kind.TEXT, "times": Kind.NUMBER}, by_reason),
+            TablePart(
+                "From submission to end",
+                {"part": Kind.TEXT, "mean per job": Kind.NUMBER, "share": Kind.NUMBER},
+                time,
+            ),
+        ),
+    )

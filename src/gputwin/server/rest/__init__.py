@@ -1,0 +1,1 @@
+"""The REST API: one file per thing one can ask about."""

@@ -1,0 +1,228 @@
+"""What child processes do: each function calls one room, saves what came out, and returns an id or a key."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gputwin.api.reading import generate
+from gputwin.api.running import compare, explain, tenants
+from gputwin.core.errors import UserError
+from gputwin.report.document import document_of
+from gputwin.report.page import Section
+from gputwin.report.sections.comparison import comparison
+from gputwin.report.sections.explanation import explanation_section
+from gputwin.report.sections.run import run_section
+from gputwin.report.sections.tenants_of_run import stops_section, tenants_section
+from gputwin.report.subject import Subject, name_of
+from gputwin.report.timeline import Timeline
+from gputwin.report.write import sections_of
+from gputwin.server.workspace import slug, write_json
+from gputwin.simulation.cluster import cluster_for
+from gputwin.simulation.engine.world import ARRIVAL, World
+from gputwin.simulation.load import check_load
+from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.scenario import scenario_of
+from gputwin.simulation.simulate import simulate_scenario
+from gputwin.simulation.use import use_of
+from gputwin.simulation.waits_by_tenant import by_tenant
+from gputwin.studies.store import RunStore
+from gputwin.traces.dataset import Trace
+from gputwin.traces.ingest import Options, ingest
+from gputwin.traces.readers.mapped import parse_map
+
+Step = Callable[..., None]
+
+
+def read_upload(
+    *, step: Step, files: list[str], traces: str, name: str, format: str | None, map: str | None, guess: bool, zone: str
+) -> dict[str, Any]:
+    """Save the trace in uploaded files below `traces` and return its id; paths of this machine are not told."""
+    folder = str(Path(files[0]).parent)
+    # What is unpacked on the way goes where the server removes it, also if this process is stopped.
+    tempfile.tempdir = folder
+    try:
+        mapping = parse_map(map, "tasks", zone or None) if map else None
+        options = Options(format=format, mapping=mapping, guess=guess, zone=zone or None)
+        trace = ingest([Path(f) for f in files], options=options, progress=step)
+        return _keep(trace, Path(traces), name)
+    except UserError as error:
+        raise UserError(str(error).replace(f"{folder}/", "")) from None
+
+
+def make_trace(*, step: Step, traces: str, name: str, jobs: int, seed: int) -> dict[str, Any]:
+    """Save a generated trace below `traces` and return its id."""
+    step(f"generating {jobs:,} jobs like {name}")
+    return _keep(generate(name, jobs=jobs, seed=seed).to_trace(), Path(traces), f"{name}-{jobs}")
+
+
+def _keep(trace: Trace, traces: Path, name: str) -> dict[str, Any]:
+    if not sum(trace.meta.tables.values()):
+        raise UserError("nothing of it is left after cleaning: it has no usable row")
+    id_ = f"{slug(name)}-{trace.meta.fingerprint[:8]}"
+    trace.save(traces / id_)
+    return {"id": id_}
+
+
+def simulate_run(*, step: Step, scenario: dict[str, Any], key: str, store: str) -> dict[str, Any]:
+    """Keep the run of a scenario in the store and return its id."""
+
+    def told(world: World) -> None:
+        step("simulating", min(int(world.loop[ARRIVAL]) / max(world.queue.jobs.size, 1), 1.0))
+
+    step("preparing the simulator; the first run ever takes about a minute")
+    RunStore(Path(store)).run(key, lambda: simulate_scenario(scenario_of(scenario), told=told))
+    return {"id": key}
+
+
+def write_document(*, step: Step, kind: str, path: str, **settings: Any) -> dict[str, Any]:
+    """Write the document of this kind to the file `path` and return the name of the file."""
+    write_json(Path(path), DOCUMENTS[kind](step, **settings))
+    return {"id": Path(path).stem}
+
+
+def trace_document(step: Step, trace: str) -> dict[str, Any]:
+    """Return all that a trace shows."""
+    step("analyzing")
+    opened = Trace.open(Path(trace))
+    check = None
+    if not opened.nodes.is_empty() and not opened.tasks.is_empty():
+        check = check_load(opened, cluster_for(opened, None))
+    subject = Subject.of(opened, check=check)
+    step("drawing")
+    return without_commands(document_of(subject.title, sections_of(subject)))
+
+
+def run_document(step: Step, run: str, trace: str | None) -> dict[str, Any]:
+    """Return a run's waits and causes, tenants and evictions."""
+    step("reading the run")
+    result = SimulationResult.open(Path(run))
+    opened = Trace.open(Path(trace)) if trace else None
+    step("charging waits to tenants")
+    view = by_tenant(result, use_of(opened)) if opened is not None else tenants(result)
+    stops = stops_section(result)
+    own = run_section(result, timeline_of(result, opened))
+    # A page has buttons for what the report tells to type.
+    first = Section(own.id, own.title, own.parts, own.notes, own.question)
+    return opened_first(document_of("Run", [first, tenants_section(result, view), *([stops] if stops else [])]))
+
+
+def explain_document(step: Step, run: str, trace: str | None, job: str) -> dict[str, Any]:
+    """Return why one job waited."""
+    step("rebuilding the cluster's state during the wait")
+    result = SimulationResult.open(Path(run))
+    found = explain(result, job)
+    timeline = timeline_of(result, Trace.open(Path(trace)) if trace else None)
+    document = document_of(f"Job {job}", [explanation_section(result, found, timeline)])
+    return {**opened_first(document), "explanation": found.to_json()}
+
+
+def compare_document(step: Step, runs: list[str], trace: str | None) -> dict[str, Any]:
+    """Return runs side by side."""
+    step("comparing")
+    results = [SimulationResult.open(Path(run)) for run in runs]
+    opened = Trace.open(Path(trace)) if trace else None
+    section = comparison(compare(*results), timeline_of(results[0], opened))
+    return opened_first(document_of("Runs compared", [section]))
+
+
+def check_document(step: Step, trace: str, cluster: str | None) -> dict[str, Any]:
+    """Return whether the trace fits a cluster."""
+    from gputwin.report.sections.load import load
+
+    step("adding up the load")
+    opened = Trace.open(Path(trace))
+    target = cluster_for(opened, cluster)
+    subject = Subject.of(opened, check=check_load(opened, target), cluster=target)
+    section = load(subject)
+    if section is None:
+        raise UserError("the trace has no jobs with known resources, so its load cannot be checked")
+    return document_of(f"Load of {name_of(opened)} on {target.name}", [section])
+
+
+def forecast_document(
+    step: Step, trace: str, target: str, horizon_seconds: float, bin_seconds: float
+) -> dict[str, Any]:
+    """Return the demand to come, beside how well such forecasts did."""
+    from gputwin.api.predicting import forecast
+    from gputwin.report.sections.forecast import forecast_section
+
+    opened = Trace.open(Path(trace))
+    study = forecast(opened, target, horizon_seconds=horizon_seconds, bin_seconds=bin_seconds, progress=step)
+    return document_of("Forecast", [forecast_section(study, Timeline.of(opened))])
+
+
+def plan_document(
+    step: Step, trace: str, cluster: str | None, target: str, growth: float, confidence: float, rules: dict[str, str]
+) -> dict[str, Any]:
+    """Return how many nodes meet a target."""
+    from gputwin.api.predicting import plan
+    from gputwin.report.sections.capacity import capacity
+
+    opened = Trace.open(Path(trace))
+    scenario = scenario_of({"trace": trace, "cluster": cluster, **rules}).check()
+    found = plan(
+        opened, cluster, target, scenario=scenario, growth=growth, confidence=confidence, workers=1, progress=step
+    )
+    said = f"order {scenario.order}, backfill {scenario.backfill}, placement {scenario.placement}"
+    section = capacity(found, said)
+    return document_of(
+        "Capacity plan", [Section(section.id, section.title, section.parts, section.notes, section.question)]
+    )
+
+
+def queueing_document(step: Step, trace: str, cluster: str | None) -> dict[str, Any]:
+    """Return theory, simulation and trace side by side."""
+    from gputwin.api.predicting import queueing
+    from gputwin.report.sections.queueing import queueing as section_of
+    from gputwin.studies.validation.curve import stability, wait_against_load
+
+    result = queueing(Trace.open(Path(trace)), cluster, progress=step)
+    return document_of("Queueing", [section_of(result, wait_against_load(result), stability(result))])
+
+
+def autoscale_document(step: Step, trace: str, load: float) -> dict[str, Any]:
+    """Return scaling rules side by side on a trace of requests, with what each decided over time."""
+    from gputwin.autoscaling.compare import Options as ScalingOptions
+    from gputwin.autoscaling.compare import compare as compare_rules
+    from gputwin.autoscaling.serving.workload import service_of
+    from gputwin.report.sections.autoscale import autoscale
+
+    opened = Trace.open(Path(trace))
+    result = compare_rules(service_of(opened, load_factor=load), ScalingOptions(), step)
+    return document_of("Scaling rules", [autoscale(result)])
+
+
+def without_commands(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document without what to type next: a page has buttons for it."""
+    return {**document, "answer": {**document["answer"], "next_steps": []}}
+
+
+def opened_first(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the document with its first section open."""
+    first, *others = document["sections"]
+    return {**document, "sections": [{**first, "open": True}, *others]}
+
+
+DOCUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
+    "trace": trace_document,
+    "run": run_document,
+    "compare": compare_document,
+    "explain": explain_document,
+    "check": check_document,
+    "forecast": forecast_document,
+    "plan": plan_document,
+    "queueing": queueing_document,
+    "autoscale": autoscale_document,
+}
+
+
+def timeline_of(result: SimulationResult, trace: Trace | None) -> Timeline:
+    """Return the timeline of a run: its trace's, or, where that is gone, one of elapsed time."""
+    if trace is not None:
+        return Timeline.of(trace)
+    first = float(result.series["time"].min() or 0.0)  # type: ignore[arg-type]
+    last = float(result.series["time"].max() or 0.0)  # type: ignore[arg-type]
+    return Timeline(first, last, None, "UTC", False, last - first)

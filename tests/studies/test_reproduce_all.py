@@ -1,0 +1,59 @@
+"""`gputwin reproduce all`: what has its files is shown, what has not is named with what it needs."""
+
+from __future__ import annotations
+
+import json
+
+from gputwin.cli.main import main
+from gputwin.cli.reproduce_all import _COMMANDS
+from gputwin.studies.reproduce.sources import RESULTS, located
+
+
+def test_every_result_has_its_command():
+    assert {result.name for result in RESULTS} == set(_COMMANDS)
+
+
+def test_files_are_found_by_name_packed_or_not_and_folders_by_what_they_hold(tmp_path):
+    fgd = next(result for result in RESULTS if result.name == "fgd2023")
+    tiresias = next(result for result in RESULTS if result.name == "tiresias60")
+    assert located(fgd, [tmp_path]) == ({}, ["openb_node_list_gpu_node.csv", "openb_pod_list_default.csv"])
+    inside = tmp_path / "a" / "b"
+    inside.mkdir(parents=True)
+    for name in ("openb_node_list_gpu_node.csv", "openb_pod_list_default.csv.gz", "60_job.csv"):
+        (inside / name).touch()
+    files, missing = located(fgd, [tmp_path / "none", tmp_path])
+    assert missing == []
+    assert files == {
+        "nodes": inside / "openb_node_list_gpu_node.csv",
+        "pods": inside / "openb_pod_list_default.csv.gz",
+    }
+    assert located(tiresias, [tmp_path]) == ({"folder": inside}, [])
+
+
+def test_what_is_not_there_is_named_with_its_remedy(tmp_path, capsys):
+    asked = ["--only", "fgd2023", "--only", "dlrm2025-forecast"]
+    assert main(["reproduce", "all", "--data", str(tmp_path), *asked, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["found"] == {}
+    assert [row["name"] for row in data["results"]] == ["fgd2023", "dlrm2025-forecast"]
+    assert "needs openb_node_list_gpu_node.csv, openb_pod_list_default.csv" in data["results"][0]["status"]
+    assert "gputwin traces fetch openb2023" in data["results"][0]["status"]
+
+
+def test_mistakes_are_one_line(tmp_path, capsys):
+    assert main(["reproduce", "all", "--only", "fgd"]) == 2
+    assert "unknown result 'fgd'; known: fgd2023" in capsys.readouterr().err
+    assert main(["reproduce", "all", "--data", str(tmp_path / "none")]) == 2
+    assert "is no folder" in capsys.readouterr().err
+
+
+def test_a_result_whose_files_are_there_is_shown_beside_ours(reference, capsys):
+    asked = ["reproduce", "all", "--data", str(reference), "--only", "tiresias60"]
+    assert main([*asked, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["results"][0]["status"] == "shown"
+    assert data["found"]["tiresias60"]
+    assert main(asked) == 0
+    shown = capsys.readouterr().out
+    assert "published" in shown
+    assert "Published results" in shown
