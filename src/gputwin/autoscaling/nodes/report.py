@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gputwin.autoscaling.nodes.spec import RULES, NodePools
+from gputwin.autoscaling.nodes.spec import RULES, NodePools, layout_of
 from gputwin.autoscaling.nodes.study import PoolOptions, PoolOutcome, compare_pools
 from gputwin.autoscaling.nodes.supply import SpotSupply, read_zones
 from gputwin.core.errors import UserError
@@ -155,6 +155,8 @@ def report_pools(
         raise UserError(f"unknown rule for node pools '{unknown[0]}'; known: {', '.join(RULES)}")
     if seeds < 1:
         raise UserError(f"--seeds is {seeds}; give 1 or more")
+    for share in shares or ():
+        layout_of(pools, share)
     options = PoolOptions(checkpoints=checkpoints, supply=supply, seed=seed)
     outcomes = compare_pools(
         pools,
