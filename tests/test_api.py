@@ -66,7 +66,7 @@ def test_a_run_is_given_as_an_object_or_a_path_and_a_scenario_as_a_file(saved: P
     path = run.save(tmp_path / "run")
     job = run.jobs["job_id"][0]
     assert gputwin.explain(run, job) == gputwin.explain(path, job) == gputwin.explain(str(path), job)
-    other = gputwin.simulate(saved, "homogeneous:4x8", backfill="greedy")
+    other = gputwin.simulate(saved, "homogeneous:4x8", backfill="strict")
     assert gputwin.compare(path, other).labels == gputwin.compare(run, other).labels
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(f"trace: {saved}\ncluster: homogeneous:4x8\nbackfill: strict\n")
@@ -83,7 +83,7 @@ def test_results_show_themselves_on_one_screen(saved: Path) -> None:
         run,
         gputwin.explain(run, run.jobs["job_id"][-1]),
         gputwin.tenants(run),
-        gputwin.compare(run, gputwin.simulate(saved, "homogeneous:4x8", backfill="greedy")),
+        gputwin.compare(run, gputwin.simulate(saved, "homogeneous:4x8", backfill="strict")),
         gputwin.profile(SPEC, models=["group-median"]),
         gputwin.plan(saved, "homogeneous:4x8", "p95_wait=1h", workers=1),
         gputwin.queueing(saved, "homogeneous:4x8"),

@@ -51,6 +51,6 @@ def test_a_saved_run_says_its_rules(tmp_path, capsys: pytest.CaptureFixture[str]
         str(tmp_path / "run"),
     ]
     assert main(command) == 0
-    assert "order fifo, backfill greedy, placement first-fit" in capsys.readouterr().out
+    assert "order fifo, backfill greedy, placement first-fit" in " ".join(capsys.readouterr().out.split())
     written = yaml.safe_load((tmp_path / "run" / "scenario.yaml").read_text(encoding="utf-8"))
     assert {name: written[name] for name in RULES} == USUAL

@@ -114,9 +114,9 @@ def test_thousands_of_users_models_and_metrics_stay_few_rows(tmp_path: Path) -> 
     [
         ("alibaba_v2026_genai", {"requests", "serving", "series", "quality"}),
         ("mooncake", {"requests", "serving", "quality"}),
-        ("servegen", {"serving", "series", "quality"}),
+        ("servegen", {"requests", "serving", "series", "quality"}),
         ("alibaba_lingjun_2023", {"cluster", "quality"}),
-        ("thetagpu", {"workload", "delays", "runtimes", "placement", "cluster", "bottlenecks", "quality"}),
+        ("thetagpu", {"workload", "delays", "tenants", "runtimes", "placement", "cluster", "bottlenecks", "quality"}),
     ],
 )
 def test_real_traces(real_data: Path, tmp_path: Path, folder: str, expected: set[str]) -> None:

@@ -44,7 +44,7 @@ def test_every_element_is_closed_and_every_id_used_once(page: Page) -> None:
 
 
 def test_all_sections_are_there_and_in_the_contents(page: Page) -> None:
-    analyses = ["workload", "delays", "runtimes", "placement", "cluster", "bottlenecks"]
+    analyses = ["workload", "delays", "tenants", "runtimes", "placement", "cluster", "bottlenecks"]
     expected = ["overview", "overview-evidence", *analyses, "load", "quality", "fidelity", "method", "manifest"]
     assert [a["id"] for a in page.all("section")] == expected
     links = [a["href"] for a in page.all("a")]

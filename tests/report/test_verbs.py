@@ -17,7 +17,7 @@ def test_demo_ends_with_the_path_of_its_report(tmp_path: Path, capsys: pytest.Ca
     path = Path(output.splitlines()[-1])
     assert path.is_file()
     assert len(list((tmp_path / "demo" / "raw").glob("*.csv"))) == 7
-    for shown in ("rows read", "Quality", "Distributions", "Offered load"):
+    for shown in ("Conclusion: ", "Next: ", "rows read", "Quality", "Distributions"):
         assert shown in output
     page = Page(path)
     sections = {a["id"] for a in page.all("section")}

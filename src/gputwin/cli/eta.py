@@ -154,15 +154,15 @@ def _render(found: Estimate) -> None:
             r["job_id"],
             format_duration(r["median_seconds"]),
             f"{format_duration(r['low_seconds'])} – {format_duration(r['high_seconds'])}",
-            format_duration(r["simulated_median_seconds"]),
+            r["why"],
             f"{r['gpus']:g}",
             format_duration(r["waited_seconds"]),
-            r["why"],
+            format_duration(r["simulated_median_seconds"]),
         ]
         for r in found.frame.to_dicts()
     ]
     if rows:
-        columns = ["job", "starts in", "80 % interval", "simulated", "GPUs", "has waited", "why it waits"]
+        columns = ["job", "starts in", "80 % interval", "why it waits", "GPUs", "has waited", "simulated"]
         table(f"{len(rows):,} pending jobs, in order of submission", columns, rows)
     basis = f"calibrated on {found.calibration_points:,} earlier points" if found.calibration_points else "simulated"
     later = f"for {format_duration(found.arrivals_seconds)} others arrive as on earlier days"

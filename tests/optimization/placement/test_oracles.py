@@ -35,7 +35,7 @@ def test_the_optimum_of_one_dimensional_instances_is_proven(reference: Path, fam
     assert len(chosen) == SETS[family]
     for instance in chosen:
         problem = one_dimensional(instance)
-        result = place(problem, method="columns", seconds=5 if family in HARD_TO_PROVE else 15)
+        result = place(problem, method="columns", seconds=3 if family in HARD_TO_PROVE else 15)
         assert result.packing is not None
         assert violations(problem, result.packing) == []
         name, best = instance["name"], instance["optimum"]
