@@ -70,7 +70,7 @@ def test_a_run_is_given_as_an_object_or_a_path_and_a_scenario_as_a_file(saved: P
     assert gputwin.compare(path, other).labels == gputwin.compare(run, other).labels
     scenario = tmp_path / "scenario.yaml"
     scenario.write_text(f"trace: {saved}\ncluster: homogeneous:4x8\nbackfill: strict\n")
-    assert gputwin.simulate(scenario).summary["wait_seconds"] == run.summary["wait_seconds"]
+    assert gputwin.simulate(scenario).summary["wait_seconds"] == other.summary["wait_seconds"]
 
 
 def test_results_show_themselves_on_one_screen(saved: Path) -> None:
