@@ -34,14 +34,14 @@ def tenant_changes(compared: Comparison) -> list[str]:
     table, base = waits_by_tenant(compared), compared.baseline
     if table.height < 2:
         return []
-    sentences = []
+    sentences, alike = [], []
     for label in compared.labels[1:]:
         change = (pl.col(label) - pl.col(base)).alias("change")
         shown = table.with_columns(change).filter(
             (pl.col("change").abs() > _WORTH_TELLING * pl.col(base)) & (pl.col("change").abs() > 1.0)
         )
         if shown.is_empty():
-            sentences.append(f"{label}: no tenant's mean wait changes by more than a tenth.")
+            alike.append(label)
             continue
         ranked = shown.sort(pl.col("change") * pl.col("jobs")).to_dicts()
         told = [
@@ -57,4 +57,6 @@ def tenant_changes(compared: Comparison) -> list[str]:
         sentences.append(
             f"{label}: {'; '.join(words)}. {gain:,} tenants wait less, {lose:,} longer, by a tenth or more."
         )
+    if alike:
+        sentences.append(f"{', '.join(alike)}: no tenant's mean wait changes by more than a tenth.")
     return sentences
