@@ -119,6 +119,10 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
         return
     rule = FAIRNESS.get(scheduler.fairness.name)
     settle(rule, scheduler.fairness.parameters)
+    if changes.planning is not None:
+        raise UserError(
+            f"fairness '{rule.name}' does not go with a planner, which decides whose turn it is; leave out one"
+        )
     if scheduler.backfill not in ("strict", "greedy"):
         raise UserError(
             f"fairness '{rule.name}' does not go with backfill '{scheduler.backfill}'; use strict or greedy"

@@ -59,7 +59,10 @@ def rules_words(result: SimulationResult) -> str:
     if planner := (result.manifest.get("planner") or {}).get("planner"):
         return f"planner {planner}, placement {rules['placement']}"
     said = f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"
-    fairness = result.manifest.get("scenario", {}).get("fairness")
+    scenario = result.manifest.get("scenario", {})
+    if scenario.get("sharing", "fraction") != "fraction":
+        said += f", sharing {scenario['sharing']}"
+    fairness = scenario.get("fairness")
     return f"{said}, fairness {fairness['policy']}" if fairness else said
 
 

@@ -12,7 +12,9 @@ from gputwin.simulation.planning.drive import Planning
 from gputwin.simulation.planning.mechanism import RoundSettings
 from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS
-from gputwin.simulation.rules import Changes
+from gputwin.simulation.rules import Changes, Scheduler
+from gputwin.simulation.run import run
+from gputwin.simulation.tenants import Fairness
 from tests.oracles.cases import Case
 from tests.oracles.reference import Node
 from tests.simulation.by_hand import gang, gpus, job
@@ -103,6 +105,10 @@ def test_what_does_not_go_with_a_planner_is_refused():
         plan(case, "best")
     with pytest.raises(UserError, match="share a GPU"):
         plan(case, "max-min-sharing")
+    workload, cluster, typical = case.engine_input
+    fair = Scheduler("fifo", "greedy", "first-fit", fairness=Fairness("drf"))
+    with pytest.raises(UserError, match="does not go with a planner"):
+        run(workload, cluster, fair, typical=typical, changes=Changes(planning=Planning("max-min")))
     with pytest.raises(UserError, match="leave out preemption"):
         play(case, "srtf", Changes(planning=Planning("max-min")))
 
