@@ -21,7 +21,7 @@ def show_run(
     from gputwin.cli.tenants import show_tenants
     from gputwin.core.units import format_duration
     from gputwin.report.sections.run import causes_tables, waits_table
-    from gputwin.simulation.verdict import rules_words, run_verdict
+    from gputwin.simulation.verdict import rules_words, run_verdict, shares_words
 
     s, m = result.summary, result.manifest
     if compared is not None:
@@ -51,6 +51,8 @@ def show_run(
     if s["sla_violations"] is not None:
         figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
     table("Cluster", ["what", "value"], figures)
+    if line := shares_words(s.get("tenant_shares")):
+        say(line)
     _render_lives(s)
     _render_power(s)
     show_tenants(view)

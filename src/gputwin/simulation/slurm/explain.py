@@ -82,7 +82,7 @@ def _told(factors: Factors) -> dict[str, float]:
 def _parts(result: SimulationResult) -> Floats:
     """Return what one job of each shape asks for of CPU, memory, GPUs and GPU memory of the cluster, from 0 to 1."""
     size, gpus = pl.col("size"), pl.col("gpu_count")
-    asked = (
+    asked: Floats = (
         result.groups.group_by("shape")
         .agg(
             (size * pl.col("cpu")).sum().alias("cpu"),
@@ -105,7 +105,8 @@ def _parts(result: SimulationResult) -> Floats:
             _total(with_gpus["gpu_memory_mib"] * with_gpus["gpu_count"]),
         ]
     )
-    return np.divide(asked, capacity, out=np.zeros(asked.shape), where=capacity > 0)
+    parts: Floats = np.divide(asked, capacity, out=np.zeros(asked.shape), where=capacity > 0)
+    return parts
 
 
 def _total(amounts: pl.Series) -> float:
