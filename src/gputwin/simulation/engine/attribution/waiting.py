@@ -75,12 +75,6 @@ def _needs_no_totals(world: World, s: int) -> bool:
     return request.max_per_node < 0 and request.rdma == 0
 
 
-@inlined
-def count_changes(world: World) -> None:
-    """Bring the totals up to date with the nodes."""
-    catch_up(world.totals, world.index, world.machines, world.requests)
-
-
 @compiled
 def end_pass(world: World, head: int, now: float) -> None:
     """Look again at what has changed, and get to know the shapes that are new and still wait."""
@@ -148,9 +142,10 @@ def end_waiting(world: World, s: int) -> None:
 @compiled
 def review(world: World, head: int, now: float) -> None:
     """Look again at the shapes whose threshold a total has passed. `head`: the shape at the head, see FitTotals.state."""
-    count_changes(world)
+    catch_up(world.totals, world.index, world.machines, world.requests)
     totals, before = world.totals, world.totals.state[HEAD]
     totals.state[HEAD] = head
+    changed = totals.state[PASSED] != world.index.log_end[LOG_END]
     for k in range(totals.state[CHANGED]):
         t = wide(totals.lists[CHANGED, k])
         totals.entries[t].changed = 0
@@ -159,7 +154,7 @@ def review(world: World, head: int, now: float) -> None:
     totals.state[CHANGED] = 0
     if world.settings[0].attributes == 0:
         return
-    for a in range(totals.state[KINDS_OPEN]):
+    for a in range(totals.state[KINDS_OPEN] if changed else 0):
         k = wide(totals.lists[KINDS_OPEN, a])
         for c in range(PER_KIND):
             mark = totals.entries.size + PER_KIND * k + c
