@@ -19,6 +19,8 @@ from gputwin.cli.console import (
     warn,
     warn_of_overload,
 )
+from gputwin.cli.fairness import fairness_from, order_of_slurm_conf
+from gputwin.cli.fairness import settings_of as _settings
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
 
 if TYPE_CHECKING:
@@ -46,6 +48,16 @@ def run(
     quota: Annotated[
         str, typer.Option("--quota", help="GPUs that tenants may hold at most, as in llm=16,vision=8.")
     ] = "",
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option("--tenant", help="Terms of a tenant, as in llm:weight=2,group=research; repeatable."),
+    ] = None,
+    tenants: Annotated[
+        Path | None, typer.Option("--tenants", help="YAML file with the terms of tenants and the weights of groups.")
+    ] = None,
+    slurm_conf: Annotated[
+        Path | None, typer.Option("--slurm-conf", help="Priority weights for the order slurm-multifactor.")
+    ] = None,
     planner: Annotated[
         str, typer.Option("--planner", help="Who runs on which GPU model, planned at rounds; see `gputwin policies`.")
     ] = "",
@@ -103,6 +115,10 @@ def run(
 
         gputwin simulate trace --fairness drf
 
+        gputwin simulate trace --fairness hdrf --tenant llm:weight=2,group=research --tenant vision:group=research
+
+        gputwin simulate trace --order slurm-multifactor --slurm-conf slurm.conf --backfill easy
+
         gputwin simulate trace --quota llm=16 --against run
 
         gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
@@ -121,10 +137,10 @@ def run(
     fields = {
         "format": format,
         "cluster": cluster,
-        "order": order,
+        "order": order if slurm_conf is None else order_of_slurm_conf(slurm_conf, order, warn),
         "backfill": backfill,
         "placement": placement,
-        "fairness": _fairness(fairness, quota),
+        "fairness": fairness_from(fairness, quota, tenant or [], tenants),
         "planner": {"policy": planner, "round_seconds": _seconds(round)} if planner else None,
         "preemption": preempt,
         "sharing": share,
@@ -182,32 +198,6 @@ def _seconds(text: str) -> float:
     from gputwin.core.units import parse_duration
 
     return parse_duration(text)
-
-
-def _settings(option: str, text: str) -> dict[str, str] | None:
-    """Return the settings of "name=value,…"; None where nothing is given."""
-    from gputwin.core.errors import UserError
-
-    if not text:
-        return None
-    parts = [part.partition("=") for part in text.split(",")]
-    if not all(name and equals and value for name, equals, value in parts):
-        raise UserError(f"{option} {text}: write name=value,name=value")
-    return {name.strip(): value.strip() for name, _, value in parts}
-
-
-def _fairness(rule: str, quotas: str) -> object:
-    """Return the rule of fairness, with the tenants' quotas."""
-    from gputwin.core.errors import UserError
-
-    found = _settings("--quota", quotas)
-    if found is None:
-        return rule or None
-    if rule.partition(":")[0] not in ("", "quota"):
-        raise UserError(
-            f"--quota goes with --fairness quota, not with {rule}; a scenario can give limits to other rules"
-        )
-    return {"policy": rule or "quota", "tenants": {tenant: {"gpus": gpus} for tenant, gpus in found.items()}}
 
 
 def _speeds(text: str) -> dict[str, object] | None:

@@ -20,6 +20,7 @@ from gputwin.core.units import format_duration
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE
 from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.slurm.explain import PriorityParts, priority_parts
 
 RELAXATIONS = {
     "no one before it": (),
@@ -54,6 +55,9 @@ class Explanation(Shown):
     overtakers: list[dict[str, Any]]
     was_running: bool = False
     """It ran when the trace began."""
+    priority_at_submit: PriorityParts | None = None
+    """What made its priority, under an order that adds factors up."""
+    priority_at_start: PriorityParts | None = None
 
     def _title(self) -> str:
         return f"Job {self.job_id}"
@@ -89,6 +93,9 @@ class Explanation(Shown):
                 lines.append(f"With {relaxed}, it could have started after {format_duration(after)}.")
         if self.overtaken_by:
             lines.append(f"{self.overtaken_by:,} jobs that came later started before it.")
+        for when, found in (("was submitted", self.priority_at_submit), ("started", self.priority_at_start)):
+            if found is not None:
+                lines.append(found.sentence(when))
         if self.holders:
             top = self.holders[0]
             lines.append(
@@ -139,6 +146,8 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         overtaken_by=later.height if waited else 0,
         overtakers=_brief(later.sort("gpu_milli", descending=True)) if waited else [],
         was_running=bool(job.get("was_running")),
+        priority_at_submit=priority_parts(result, job, submit) if waited else None,
+        priority_at_start=priority_parts(result, job, start) if waited else None,
     )
 
 

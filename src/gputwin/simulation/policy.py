@@ -35,6 +35,8 @@ class Ordering:
     """The preemption rule without which the order is not what its name says."""
     promotion: Callable[..., float] = never
     """How long a stopped job may wait until its service so far is forgotten, s."""
+    weighs_tenants: bool = False
+    """Keys depend on time and on tenants' fair-share factors (`knobs.shares`), and are worked out again every period."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +105,9 @@ class FairnessRule:
     """Whose turn it is: `turn(tenants, t, now)`, the lowest first; who must hold back: `gate(tenants, t, s)`.
 
     Without a turn, jobs go in the chosen order whoever's they are; without a gate, nobody is held back. `drifts`: turns
-    change with time alone, not only when the tenant's jobs come, start or end.
+    change with time alone, not only when the tenant's jobs come, start or end. `turns_by` says what a turn needs: what the
+    'tenant' holds or has used; its 'next-job' too (`tenants.next`); a 'draw' for that job (`tenants.tag`); or a 'tree' of
+    tenants, which then decides without `turn`.
     """
 
     name: str
@@ -114,6 +118,7 @@ class FairnessRule:
     parameters: Mapping[str, float] = field(default_factory=dict)
     at_least: Mapping[str, float] = field(default_factory=dict)
     drifts: bool = False
+    turns_by: str = "tenant"
 
 
 @dataclass(frozen=True)

@@ -110,15 +110,26 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
 
 def fairness_of(scheduler: Scheduler) -> FairnessRule | None:
     """Return the rule of fairness, if there is one."""
-    return None if scheduler.fairness is None else FAIRNESS.get(scheduler.fairness.name)
+    named = scheduler.fairness is not None and scheduler.fairness.name
+    return FAIRNESS.get(named) if named else None
 
 
 def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> None:
     """Raise a user error where the rule of fairness does not exist or does not go with the others."""
-    if scheduler.fairness is None:
+    rule = fairness_of(scheduler)
+    if scheduler.fairness is not None:
+        _check_terms(scheduler.fairness, rule, order)
+    if order.weighs_tenants and scheduler.backfill not in ("strict", "greedy", "easy"):
+        raise UserError(f"order '{order.name}' does not go with backfill '{scheduler.backfill}', since its keys change")
+    if order.weighs_tenants and changes.planning is not None:
+        raise UserError(f"order '{order.name}' does not go with a planner, which decides who runs; leave out one")
+    if rule is None or scheduler.fairness is None:
         return
-    rule = FAIRNESS.get(scheduler.fairness.name)
     settle(rule, scheduler.fairness.parameters)
+    if order.weighs_tenants and "period" in rule.parameters:
+        raise UserError(
+            f"fairness '{rule.name}' does not go with order '{order.name}', which has periods of its own; use another"
+        )
     if changes.planning is not None:
         raise UserError(
             f"fairness '{rule.name}' does not go with a planner, which decides whose turn it is; leave out one"
@@ -133,6 +144,18 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
         )
     if settle(order, scheduler.order_parameters).get("max_wait", np.inf) < np.inf:
         raise UserError(f"fairness '{rule.name}' does not go with a longest wait; leave out max_wait")
+
+
+def _check_terms(fairness: Fairness, rule: FairnessRule | None, order: Ordering) -> None:
+    """Raise a user error where tenants have terms that nothing asks for."""
+    if rule is None and not order.weighs_tenants:
+        raise UserError(
+            f"tenants have terms, and order '{order.name}' does not ask for them; choose a rule of fairness, as in drf"
+        )
+    grouped = bool(fairness.groups) or any(t.group for t in fairness.tenants.values())
+    if grouped and not order.weighs_tenants and (rule is None or rule.turns_by != "tree"):
+        by_name = "" if rule is None else rule.name
+        raise UserError(f"fairness '{by_name}' knows no groups of tenants; use hdrf, or leave out the groups")
 
 
 def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backfill: str) -> Changes:

@@ -26,6 +26,8 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FILE_ENDINGS = (".yaml", ".yml")
+NO_RULE = "none"
+"""Instead of a rule of fairness: tenants have terms only."""
 RULES = ("order", "backfill", "placement")
 """Fields that are always written."""
 
@@ -138,13 +140,22 @@ class TenantSpec(_Part):
 
     weight: Positive = 1.0
     gpus: AtLeastZero | None = None
+    weights: dict[Literal["cpu", "memory", "gpu", "gpu_memory"], Positive] = Field(default_factory=dict)
+    """By resource, where they differ from `weight`: tickets of a lottery, weights of DRF."""
+    group: str = ""
+    """Its place in the tree of tenants, as in research/nlp; for hdrf and slurm-multifactor."""
 
 
 class FairnessSpec(_Part):
-    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name."""
+    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name.
+
+    The rule `none` is none at all: the terms are for an order that weighs tenants.
+    """
 
     policy: Policy
     tenants: dict[str, TenantSpec] = Field(default_factory=dict)
+    groups: dict[str, Positive] = Field(default_factory=dict)
+    """Weights of groups among their siblings, by path; 1 where not given."""
 
 
 def _as_fairness(value: Any) -> Any:
@@ -269,8 +280,9 @@ def _or_infinity(value: float | None) -> float:
 
 
 def _fairness(spec: FairnessSpec) -> Fairness:
-    terms = {name: Terms(t.weight, t.gpus) for name, t in spec.tenants.items()}
-    return Fairness(spec.policy.name, spec.policy.parameters, terms)
+    terms = {name: Terms(t.weight, t.gpus, dict(t.weights), t.group) for name, t in spec.tenants.items()}
+    rule = "" if spec.policy.name == NO_RULE else spec.policy.name
+    return Fairness(rule, spec.policy.parameters, terms, dict(spec.groups))
 
 
 def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:
