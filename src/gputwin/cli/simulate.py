@@ -46,6 +46,15 @@ def run(
     quota: Annotated[
         str, typer.Option("--quota", help="GPUs that tenants may hold at most, as in llm=16,vision=8.")
     ] = "",
+    guarantee: Annotated[
+        str, typer.Option("--guarantee", help="GPUs that tenants take back from who borrows them, as in llm=16.")
+    ] = "",
+    queues: Annotated[
+        str, typer.Option("--queues", help="YAML of ClusterQueues, Cohorts and LocalQueues, for kueue-…")
+    ] = "",
+    default_queue: Annotated[
+        str, typer.Option("--default-queue", help="ClusterQueue of tenants that have none in --queues.")
+    ] = "",
     planner: Annotated[
         str, typer.Option("--planner", help="Who runs on which GPU model, planned at rounds; see `gputwin policies`.")
     ] = "",
@@ -57,7 +66,8 @@ def run(
     checkpoint: Annotated[
         str,
         typer.Option(
-            "--checkpoint", help="As in interval=30m,save=20s,restart=1m; interval=young, daly or exact with --mtbf."
+            "--checkpoint",
+            help="As in interval=30m,save=20s,restart=1m,grace=30s; interval=young, daly or exact with --mtbf.",
         ),
     ] = "",
     mtbf: Annotated[str | None, typer.Option("--mtbf", help="Mean time between failures of a node, as in 30d.")] = None,
@@ -105,6 +115,10 @@ def run(
 
         gputwin simulate trace --quota llm=16 --against run
 
+        gputwin simulate trace --guarantee llm=16,vision=8 --checkpoint save=20s,restart=1m
+
+        gputwin simulate trace --fairness kueue-fair --queues queues.yaml --order priority
+
         gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
 
         gputwin simulate run/scenario.yaml -o again
@@ -124,7 +138,7 @@ def run(
         "order": order,
         "backfill": backfill,
         "placement": placement,
-        "fairness": _fairness(fairness, quota),
+        "fairness": _fairness(fairness, quota, guarantee, queues, default_queue),
         "planner": {"policy": planner, "round_seconds": _seconds(round)} if planner else None,
         "preemption": preempt,
         "sharing": share,
@@ -196,18 +210,34 @@ def _settings(option: str, text: str) -> dict[str, str] | None:
     return {name.strip(): value.strip() for name, _, value in parts}
 
 
-def _fairness(rule: str, quotas: str) -> object:
-    """Return the rule of fairness, with the tenants' quotas."""
+def _fairness(rule: str, quotas: str, guarantees: str, queues: str, default_queue: str) -> object:
+    """Return the rule of fairness, with the tenants' quotas and guarantees, which are taken back, or with queues."""
     from gputwin.core.errors import UserError
 
-    found = _settings("--quota", quotas)
-    if found is None:
+    if queues or default_queue:
+        if quotas or guarantees:
+            raise UserError("--queues has the quotas; leave out --quota and --guarantee")
+        return {
+            "policy": rule or "kueue-classical",
+            "queues": queues or None,
+            "default_queue": default_queue or None,
+        }
+    limits, guaranteed = _settings("--quota", quotas), _settings("--guarantee", guarantees)
+    if limits is None and guaranteed is None:
         return rule or None
     if rule.partition(":")[0] not in ("", "quota"):
         raise UserError(
             f"--quota goes with --fairness quota, not with {rule}; a scenario can give limits to other rules"
         )
-    return {"policy": rule or "quota", "tenants": {tenant: {"gpus": gpus} for tenant, gpus in found.items()}}
+    policy = rule or "quota"
+    if guaranteed is not None and "reclaim=" not in policy:
+        # Tenants that are not named have no guarantee.
+        policy += ("," if ":" in policy else ":") + "reclaim=1" + ("" if "guaranteed=" in policy else ",guaranteed=0")
+    tenants: dict[str, dict[str, str]] = {}
+    for name, found in (("gpus", limits), ("guaranteed", guaranteed)):
+        for tenant, gpus in (found or {}).items():
+            tenants.setdefault(tenant, {})[name] = gpus
+    return {"policy": policy, "tenants": tenants}
 
 
 def _speeds(text: str) -> dict[str, object] | None:
@@ -223,7 +253,7 @@ def _checkpoints(text: str) -> dict[str, object] | None:
         return None
     if found.get("interval") in RULES:
         found["rule"] = found.pop("interval")
-    times = ("interval", "save", "restart", "resize")
+    times = ("interval", "save", "restart", "resize", "grace")
     return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
 
 

@@ -10,24 +10,28 @@ import numpy as np
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE, Flags, Floats, Machines
-from gputwin.simulation.engine.state.tenants import CPU, GPU, GPU_MEMORY, MEMORY, RESOURCES, Tenants
+from gputwin.simulation.engine.state.tenants import CPU, GPU, GPU_MEMORY, MEMORY, QUOTA_RECLAIM, RESOURCES, Tenants
 from gputwin.simulation.policy import FAIRNESS, settle
 from gputwin.simulation.workload import Workload
 
 
 @dataclass(frozen=True)
 class Terms:
-    """What is agreed with a tenant: its weight against others, and how many GPUs it may hold."""
+    """What is agreed with a tenant: its weight against others, how many GPUs it may hold, and how many for certain."""
 
     weight: float = 1.0
     gpus: float | None = None
     """None: no limit."""
+    guaranteed: float | None = None
+    """GPUs it takes back from who borrows them; None: as the rule says."""
 
     def __post_init__(self) -> None:
         if not (0 < self.weight < math.inf):
             raise UserError(f"a tenant's weight is {self.weight:g}; give more than 0")
         if self.gpus is not None and not self.gpus >= 0:
             raise UserError(f"a tenant's limit of GPUs is {self.gpus:g}; give 0 or more")
+        if self.guaranteed is not None and not 0 <= self.guaranteed < math.inf:
+            raise UserError(f"a tenant's guaranteed GPUs are {self.guaranteed:g}; give 0 or more")
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,10 @@ class Fairness:
     name: str
     parameters: Mapping[str, float] = field(default_factory=dict)
     tenants: Mapping[str, Terms] = field(default_factory=dict)
+    queues: str | None = None
+    """A YAML file of Kueue's objects, for rules of queues and cohorts."""
+    default_queue: str | None = None
+    """The queue of tenants that have none of their own in it."""
 
 
 def make_tenants(workload: Workload, machines: Machines, fairness: Fairness | None) -> Tenants:
@@ -56,6 +64,7 @@ def make_tenants(workload: Workload, machines: Machines, fairness: Fairness | No
         capacity=capacity,
         weights=np.repeat(np.array([t.weight for t in terms]).reshape(tenants, 1), RESOURCES, axis=1),
         most=most,
+        guaranteed=_guaranteed(terms, capacity[GPU], given),
         demands=demands,
         part=part.max(axis=1) if demands.size else np.zeros(0),
         usage=np.zeros(tenants),
@@ -68,6 +77,37 @@ def make_tenants(workload: Workload, machines: Machines, fairness: Fairness | No
         finish=np.zeros(tenants),
         virtual=np.zeros(1),
     )
+
+
+def reclaims(fairness: Fairness | None) -> int:
+    """Return how tenants take back what others borrow, as the engine knows it (SETTINGS.reclaims); 0: they do not."""
+    if fairness is None:
+        return 0
+    rule = FAIRNESS.get(fairness.name)
+    return rule.reclaims or (QUOTA_RECLAIM if settle(rule, fairness.parameters).get("reclaim") else 0)
+
+
+def _guaranteed(terms: list[Terms], capacity: float, given: Mapping[str, float]) -> Floats:
+    """Return the milli-GPUs guaranteed to each tenant; more than the cluster has in all is a user error.
+
+    Where nothing is said, each has its part of what is not promised to others by name, by weight.
+    """
+    if not given.get("reclaim"):
+        return np.zeros(len(terms))
+    named = np.array([math.nan if t.guaranteed is None else t.guaranteed * WHOLE for t in terms], np.float64)
+    rest = np.isnan(named)
+    each = given.get("guaranteed", math.inf)
+    if each < math.inf:
+        named[rest] = each * WHOLE
+    else:
+        weights = np.array([t.weight for t in terms])[rest]
+        named[rest] = max(capacity - named[~rest].sum(), 0.0) * weights / max(weights.sum(), 1e-300)
+    if named.sum() > capacity * (1 + 1e-9):
+        raise UserError(
+            f"tenants are guaranteed {named.sum() / WHOLE:g} GPUs in all and the cluster has {capacity / WHOLE:g}; "
+            "guarantee fewer (guaranteed)"
+        )
+    return named
 
 
 def check_tenants(fairness: Fairness, names: tuple[str, ...]) -> None:
