@@ -19,6 +19,7 @@ from typing import Any
 from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
 from gputwin.simulation.engine.rules import never
+from gputwin.simulation.engine.world import BY_RANK
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Preemption:
     keeps_work: bool = False
     """It makes sense only where stopped jobs keep their work: else they would undo each other's for ever."""
     parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    victims: int = BY_RANK
+    """How the engine chooses among running jobs of a rank above the claim; only the engine adds ways."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,10 @@ class FairnessRule:
     at_least: Mapping[str, float] = field(default_factory=dict)
     drifts: bool = False
     turns_by: str = "tenant"
+    reclaims: int = 0
+    """How the engine lets tenants take back what others borrow (QUOTA_RECLAIM, …); only the engine adds ways."""
+    queues: bool = False
+    """It needs a tree of queues and cohorts."""
 
 
 @dataclass(frozen=True)
@@ -182,11 +190,16 @@ def preemption(
     apart: str = "",
     orders: tuple[str, ...] = (),
     keeps_work: bool = False,
+    parameters: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
+    victims: int = BY_RANK,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `rank(jobs, j, now, knobs)` as the preemption rule `name`."""
 
     def register(rank: Callable[..., float]) -> Callable[..., float]:
-        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders, keeps_work))
+        settings = dict(parameters or {}), dict(at_least or {})
+        rules = name, rule, rank, claim, crossing, source, apart, orders, keeps_work
+        PREEMPTIONS.add(Preemption(*rules, *settings, victims))
         return rank
 
     return register
@@ -250,7 +263,9 @@ def positions(parameters: Mapping[str, float]) -> Any:
     return namedtuple("Positions", list(parameters))(*range(len(parameters)))
 
 
-def settle(policy: Ordering | Placement | Speed | FairnessRule, given: Mapping[str, float]) -> dict[str, float]:
+def settle(
+    policy: Ordering | Placement | Speed | FairnessRule | Preemption, given: Mapping[str, float]
+) -> dict[str, float]:
     """Return the policy's parameters with the given values in place of defaults.
 
     An unknown name, a value that is no number, one below the policy's bound, an infinite one where the default is finite,

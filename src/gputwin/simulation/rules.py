@@ -26,11 +26,12 @@ from gputwin.simulation.policy import (
     FairnessRule,
     Ordering,
     Placement,
+    Preemption,
     Speed,
     settle,
 )
 from gputwin.simulation.policy_source import checked
-from gputwin.simulation.tenants import Fairness
+from gputwin.simulation.tenants import Fairness, reclaims
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class Changes:
 
     preemption: str = ""
     """Who must yield; the order's own rule where it has one."""
+    preemption_parameters: Mapping[str, float] = field(default_factory=dict)
     speed: str = ""
     speeds: Mapping[str, float] = field(default_factory=dict)
     """Work a second by GPU model; 1 where it is not named."""
@@ -138,6 +140,14 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
         raise UserError(
             f"fairness '{rule.name}' does not go with backfill '{scheduler.backfill}'; use strict or greedy"
         )
+    if rule.queues and not scheduler.fairness.queues:
+        raise UserError(
+            f"fairness '{rule.name}' needs the queues: give a YAML file of ClusterQueues and Cohorts (queues)"
+        )
+    if scheduler.fairness.queues and not rule.queues:
+        raise UserError(f"fairness '{rule.name}' knows no queues; use kueue-classical or kueue-fair, or leave them out")
+    if reclaims(scheduler.fairness) and scheduler.backfill != "greedy":
+        raise UserError(f"fairness '{rule.name}' takes jobs back, which goes with backfill 'greedy' only; use that")
     if changes.preemption or changes.elasticity is not None:
         raise UserError(
             f"fairness '{rule.name}' does not go with making room for jobs; leave out preemption and elasticity"
@@ -169,7 +179,9 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
             known = ", ".join(rule.orders) or ", ".join(n for n in ORDERINGS.names() if ORDERINGS.get(n).preemption)
             raise UserError(f"preemption '{rule.name}' does not go with order '{order.name}' as given; use: {known}")
     changes = replace(changes, preemption=changes.preemption or order.preemption)
-    loses = not changes.checkpoints.on_preemption and changes.checkpoints.interval_seconds == math.inf
+    if changes.preemption:
+        settle(PREEMPTIONS.get(changes.preemption), changes.preemption_parameters)
+    loses = not changes.checkpoints.saves_when_preempted and changes.checkpoints.interval_seconds == math.inf
     if changes.preemption and loses and PREEMPTIONS.get(changes.preemption).keeps_work:
         raise InputError(
             f"preemption '{changes.preemption}' needs stopped jobs to keep their work, and nothing saves it",
@@ -187,6 +199,6 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
     return changes
 
 
-def values_of(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> Floats:
+def values_of(policy: Ordering | Placement | Speed | Preemption, given: Mapping[str, float]) -> Floats:
     """Return the values of a policy's parameters in the sequence it declares them."""
     return np.array(list(settle(policy, given).values()), np.float64)

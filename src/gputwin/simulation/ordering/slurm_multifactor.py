@@ -29,7 +29,7 @@ ORDERINGS.add(
         key,
         "Slurm's documentation: Multifactor Priority Plugin, Fair Tree, Classic Fair Share",
         PARAMETERS,
-        {name: 0.0 for name in PARAMETERS} | {"period": 1.0, "dampening": 1e-6},
+        dict.fromkeys(PARAMETERS, 0.0) | {"period": 1.0, "dampening": 1e-6},
         weighs_tenants=True,
     )
 )

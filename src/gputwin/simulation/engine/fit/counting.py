@@ -91,9 +91,7 @@ def _recount_kind(totals: FitTotals, machines: Machines, requests: Records, t: i
             column = requests[r].application
             living = wide(machines.residents[n, column]) if column >= 0 else wide(0)
             room = room_beside(requests, r, entry.relaxed, room, node.disk_free, node.rdma_free, living)
-            before = room_beside(
-                requests, r, entry.relaxed, before, was.disk, was.rdma, _lived(totals, requests, r, n)
-            )
+            before = room_beside(requests, r, entry.relaxed, before, was.disk, was.rdma, _lived(totals, requests, r, n))
         if room != before:
             entry.total += room - before
             _note_change(totals, t)

@@ -187,6 +187,7 @@ class Knobs(NamedTuple):
     numbers: Floats  # CPU and GPU (milli) of the largest node
     order: Floats  # the order's parameters, in the sequence it declares them
     placement: Floats  # the placement's
+    preemption: Floats  # the preemption rule's
     typical: Records
     random: NDArray[np.uint64]
     ratings: Floats  # [j] what does not change of a job's priority; empty: the order does not ask for it
