@@ -9,10 +9,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gputwin.core.errors import InputError, UserError
-from gputwin.simulation.engine.fit.devices import fullest
+from gputwin.simulation.engine.fit.devices import emptiest, fullest
 from gputwin.simulation.engine.kernel import Rules
 from gputwin.simulation.engine.placing.scores import asking
-from gputwin.simulation.engine.rules import full_speed, never, no_gate, no_turn
+from gputwin.simulation.engine.rules import full_speed, never, no_gate, no_neighbours, no_turn
 from gputwin.simulation.engine.state.records import Floats
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Pool
 from gputwin.simulation.planning.drive import Planning, check_planning
@@ -30,6 +30,7 @@ from gputwin.simulation.policy import (
     settle,
 )
 from gputwin.simulation.policy_source import checked
+from gputwin.simulation.shared import GpuSharing
 from gputwin.simulation.tenants import Fairness
 
 
@@ -61,11 +62,14 @@ class Changes:
     pool: Pool | None = None
     planning: Planning | None = None
     """A planner says who runs, instead of order and backfill."""
+    sharing: GpuSharing | None = None
+    """How GPUs are divided; None: jobs hold the shares they ask for, and nobody slows anybody."""
 
     def any(self) -> bool:
         """Return whether something may change."""
         parts = (self.faults, self.elasticity, self.pool, self.planning)
-        return bool(self.preemption or self.speed or any(part is not None for part in parts))
+        is_slowed = self.sharing is not None and self.sharing.slows
+        return bool(self.preemption or self.speed or is_slowed or any(part is not None for part in parts))
 
 
 def check_rules(scheduler: Scheduler, changes: Changes) -> None:
@@ -75,6 +79,8 @@ def check_rules(scheduler: Scheduler, changes: Changes) -> None:
     settle(placement, scheduler.placement_parameters)
     if changes.speed:
         settle(SPEEDS.get(changes.speed), changes.speed_parameters)
+    if changes.sharing is not None:
+        changes.sharing.check()
     changes = settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
     check_fairness(scheduler, order, changes)
     rules_of(order, placement, changes, fairness_of(scheduler))
@@ -87,7 +93,7 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
         order=checked(by[0], order.key),
         promotion=checked(by[0], order.promotion),
         score=asking(checked(by[1], placement.score)),
-        devices=checked(by[1], placement.devices or fullest),
+        devices=checked(by[1], placement.devices or (emptiest if _divides(changes) else fullest)),
         claim=never,
         rank=never,
         crossing=never,
@@ -99,6 +105,9 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
         rules = rules._replace(claim=claim, rank=rank, crossing=crossing)
     if changes.speed:
         rules = rules._replace(speed=checked(f"speed '{changes.speed}'", SPEEDS.get(changes.speed).factors))
+    if changes.sharing is not None and changes.sharing.slows:
+        factor = changes.sharing.rule.factor or no_neighbours
+        rules = rules._replace(share=checked(f"sharing '{changes.sharing.name}'", factor))
     if fair is not None:
         by_fair = f"fairness '{fair.name}'"
         rules = rules._replace(
@@ -106,6 +115,11 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
             gate=checked(by_fair, fair.gate) if fair.gate else no_gate,
         )
     return rules
+
+
+def _divides(changes: Changes) -> bool:
+    """Return whether jobs share devices whatever they ask for, so that idle ones go first."""
+    return changes.sharing is not None and changes.sharing.rule.divides
 
 
 def fairness_of(scheduler: Scheduler) -> FairnessRule | None:

@@ -41,6 +41,7 @@ from gputwin.simulation.policy import (
 )
 from gputwin.simulation.policy_source import raise_if_not_ours
 from gputwin.simulation.rules import Changes, Scheduler, check_fairness, fairness_of, rules_of, settled, values_of
+from gputwin.simulation.shared import make_sharing, no_sharing, with_sharing
 from gputwin.simulation.tenants import Fairness, check_tenants, exceeding, make_tenants
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload, with_models_apart, with_shapes_apart, with_sizes
@@ -96,6 +97,7 @@ def run(
         placement=values_of(placement, scheduler.placement_parameters),
         typical=typical_jobs(workload) if typical is None else typical,
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
+        sharing=no_sharing() if changes.sharing is None else make_sharing(changes.sharing, workload, cluster),
     )
     settings, counters = np.zeros(1, SETTINGS), np.zeros(1, COUNTERS)
     # Under a plan all wait in one queue, as under strict order.
@@ -125,7 +127,8 @@ def run(
     begin, until = workload.span
     width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
     rules = rules_of(order, placement, changes, fair)
-    settings["neighbours"] = bool(changes.speed) and SPEEDS.get(changes.speed).neighbours
+    slowed = changes.sharing is not None and changes.sharing.slows
+    settings["neighbours"] = slowed or (bool(changes.speed) and SPEEDS.get(changes.speed).neighbours)
     tenants = make_tenants(workload, machines, scheduler.fairness)
     world = make_world(
         workload, machines, knobs, settings, counters, width, placement, max_wait, changes, seed, tenants
@@ -149,6 +152,8 @@ def run(
 
 def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None) -> Workload:
     """Return the workload with the shapes that the changes and fairness need."""
+    if changes.sharing is not None:
+        workload = with_sharing(workload, changes.sharing)
     if fairness is not None:
         check_tenants(fairness, workload.tenants)
         workload = with_shapes_apart(workload, "tenant")
