@@ -133,6 +133,8 @@ class SharingRule:
     uses_pairs: bool = False
     needs_pairs: bool = False
     divides: bool = False
+    full_speed_with: Mapping[str, float] = field(default_factory=dict)
+    """Values of parameters with which nobody is slowed."""
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from gputwin.core.errors import InputError, UserError
-from gputwin.simulation.engine.fit.devices import emptiest, fullest
+from gputwin.simulation.engine.fit.devices import emptiest, fullest, mig_slices
 from gputwin.simulation.engine.kernel import Rules
 from gputwin.simulation.engine.placing.scores import asking
 from gputwin.simulation.engine.rules import full_speed, never, no_gate, no_neighbours, no_turn
@@ -93,7 +93,7 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
         order=checked(by[0], order.key),
         promotion=checked(by[0], order.promotion),
         score=asking(checked(by[1], placement.score)),
-        devices=checked(by[1], placement.devices or (emptiest if _divides(changes) else fullest)),
+        devices=_devices(by[1], placement, changes),
         claim=never,
         rank=never,
         crossing=never,
@@ -117,9 +117,12 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
     return rules
 
 
-def _divides(changes: Changes) -> bool:
-    """Return whether jobs share devices whatever they ask for, so that idle ones go first."""
-    return changes.sharing is not None and changes.sharing.rule.divides
+def _devices(by: str, placement: Placement, changes: Changes) -> Callable[..., int]:
+    """Return how devices of a node are chosen; where jobs share them whatever they ask for, idle ones go first."""
+    if changes.sharing is not None and changes.sharing.cuts:
+        return checked("sharing 'mig'", mig_slices)
+    divides = changes.sharing is not None and changes.sharing.rule.divides
+    return checked(by, placement.devices or (emptiest if divides else fullest))
 
 
 def fairness_of(scheduler: Scheduler) -> FairnessRule | None:
@@ -173,6 +176,10 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
             raise UserError("a planner decides who runs; leave out preemption, elasticity and node pools")
     if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
         raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
+    if changes.sharing is not None and changes.sharing.cuts and backfill in ("easy", "conservative"):
+        raise UserError(
+            f"sharing 'mig' does not go with backfill '{backfill}', which plans without slices; use strict or greedy"
+        )
     if changes.any() and backfill == "conservative":
         raise UserError("conservative backfill needs jobs and nodes that do not change; use strict, greedy or easy")
     return changes

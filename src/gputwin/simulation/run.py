@@ -30,6 +30,7 @@ from gputwin.simulation.engine.world import (
 )
 from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
+from gputwin.simulation.mig_requests import uncut
 from gputwin.simulation.planning.drive import RoundDriver
 from gputwin.simulation.policy import (
     BACKFILLS,
@@ -89,8 +90,11 @@ def run(
     backfill = BACKFILLS.get(scheduler.backfill)
     changes = settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
     check_fairness(scheduler, order, changes)
-    workload = _prepared(workload, changes, scheduler.fairness)
+    workload = _prepared(workload, changes, scheduler.fairness, cluster)
     machines = make_machines(cluster, workload)
+    is_cut = changes.sharing is not None and changes.sharing.cuts
+    if is_cut:
+        uncut(machines, cluster)
     knobs = Knobs(
         numbers=largest_node(machines),
         order=values_of(order, scheduler.order_parameters),
@@ -116,6 +120,7 @@ def run(
     settings["preempts"] = preempts
     settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts
     settings["attributes"] = attribute
+    settings["mig"] = is_cut
     fair = fairness_of(scheduler)
     if fair is not None:
         settings["backfill"] = FAIR_STRICT if backfill.mode == STRICT else FAIR_GREEDY
@@ -150,10 +155,10 @@ def run(
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
 
 
-def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None) -> Workload:
+def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None, cluster: Cluster) -> Workload:
     """Return the workload with the shapes that the changes and fairness need."""
     if changes.sharing is not None:
-        workload = with_sharing(workload, changes.sharing)
+        workload = with_sharing(workload, changes.sharing, cluster)
     if fairness is not None:
         check_tenants(fairness, workload.tenants)
         workload = with_shapes_apart(workload, "tenant")

@@ -12,6 +12,7 @@ from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.state.records import LINK, SLOT, WHOLE, Ints, Sharing
 from gputwin.simulation.interference.table import PairTable
+from gputwin.simulation.mig_requests import cut_requests, mig_gpu_of
 from gputwin.simulation.policy import SHARINGS, SharingRule, settle
 from gputwin.simulation.workload import Workload
 
@@ -32,7 +33,15 @@ class GpuSharing:
     @property
     def slows(self) -> bool:
         """Return whether neighbours change how fast a job runs."""
-        return self.rule.factor is not None and (not self.rule.uses_pairs or self.pairs is not None)
+        values, fast = settle(self.rule, self.parameters), self.rule.full_speed_with
+        if self.rule.factor is None or (fast and all(values[k] == v for k, v in fast.items())):
+            return False
+        return not self.rule.uses_pairs or self.pairs is not None
+
+    @property
+    def cuts(self) -> bool:
+        """Return whether devices are cut into MIG instances."""
+        return self.name == "mig"
 
     def check(self) -> GpuSharing:
         """Return the settings; a rule, a parameter or a combination that does not exist is a user error."""
@@ -49,7 +58,7 @@ class GpuSharing:
         return self
 
 
-def with_sharing(workload: Workload, sharing: GpuSharing) -> Workload:
+def with_sharing(workload: Workload, sharing: GpuSharing, cluster: Cluster) -> Workload:
     """Return the same jobs with requests as the rule of sharing fits them on devices.
 
     What each would use of a device alone stays known as its demand.
@@ -58,6 +67,8 @@ def with_sharing(workload: Workload, sharing: GpuSharing) -> Workload:
     requests = workload.requests.copy()
     with_gpus = requests["gpu_count"] > 0
     requests["demand"], requests["held"] = requests["gpu_milli"], requests["gpu_memory"]
+    if sharing.cuts:
+        cut_requests(requests, mig_gpu_of(cluster), values["least_share"])
     if sharing.rule.divides:
         requests["gpu_milli"] = np.where(with_gpus, WHOLE // int(values["most"]), 0)
     if values.get("swap"):

@@ -36,6 +36,7 @@ SETTINGS = np.dtype(
         ("gates", np.int64),  # a job may be held back though it fits
         ("drifts", np.int64),  # turns change with time alone
         ("planned", np.int64),  # a planner says who runs, at rounds
+        ("mig", np.int64),  # devices are cut into MIG instances
     ],
     align=True,
 )
