@@ -21,7 +21,7 @@ class Turns:
 
 
 class Shared(Changing):
-    """One run in which GPUs are shared; `pairs[a][b]` is by how much kind b slows kind a, or `turns` says how jobs alternate.
+    """One run in which GPUs are shared; `pairs[a][b]` is by how much kind b slows kind a; `turns` says how jobs alternate.
 
     With `most`, so many jobs may be on a GPU, whatever they ask for.
     """

@@ -67,8 +67,8 @@ def run(
     from gputwin.core.errors import UserError
     from gputwin.optimization.mig.fleet import CutGpu, fewest_gpus, plan_fleet
     from gputwin.optimization.mig.parted import read_parted
-    from gputwin.simulation.mig_profiles import mig_gpu
     from gputwin.report.mig import write_mig_report
+    from gputwin.simulation.mig_profiles import mig_gpu
 
     kind = mig_gpu(gpu)
     if not 1 <= gpus <= 1_000_000:

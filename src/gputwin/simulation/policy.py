@@ -118,7 +118,7 @@ class FairnessRule:
 
 @dataclass(frozen=True)
 class SharingRule:
-    """How a GPU is divided: `factor(jobs, shapes, slots, …, j)` is the speed that neighbours leave job j, 1 where none is given.
+    """How a GPU is divided: `factor(jobs, shapes, slots, …, j)` is the speed that sharing leaves job j; none given: 1.
 
     `uses_pairs`: it goes by a table of pairs, where there is one; `needs_pairs`: always. `divides`: `most` jobs may be on
     a device, whatever they ask for. Rules change how requests fit, so only the engine adds them.

@@ -101,7 +101,9 @@ def run(
         placement=values_of(placement, scheduler.placement_parameters),
         typical=typical_jobs(workload) if typical is None else typical,
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
-        sharing=no_sharing() if changes.sharing is None else make_sharing(changes.sharing, workload, cluster),
+        sharing=no_sharing(len(workload.models))
+        if changes.sharing is None
+        else make_sharing(changes.sharing, workload, cluster),
     )
     settings, counters = np.zeros(1, SETTINGS), np.zeros(1, COUNTERS)
     # Under a plan all wait in one queue, as under strict order.

@@ -103,16 +103,14 @@ def with_kinds(workload: Workload, kinds: Ints) -> Workload:
     )
 
 
-def no_sharing() -> Sharing:
+def no_sharing(models: int) -> Sharing:
     """Return what the engine is given where neighbours do not matter."""
-    return Sharing(np.zeros(0), np.zeros((1, 1, 1)), np.zeros(1, np.int64), np.zeros(1, SLOT), np.zeros(1, LINK))
+    return Sharing(np.zeros(0), np.zeros((models, 1, 1)), np.zeros(1, np.int64), np.zeros(1, SLOT), np.zeros(1, LINK))
 
 
 def make_sharing(sharing: GpuSharing, workload: Workload, cluster: Cluster) -> Sharing:
     """Return what the engine is given of the rule; who runs where is added when the world is made."""
     memory = cluster.nodes()["gpu_memory_mib"].cast(pl.Int64).fill_null(0).to_numpy()
     values = np.array(list(settle(sharing.rule, sharing.parameters).values()), np.float64)
-    pairs = np.zeros((max(len(workload.models), 1), 1, 1))
-    if sharing.pairs is not None:
-        pairs = sharing.pairs.for_models(workload.models)
-    return no_sharing()._replace(numbers=values, pairs=pairs, memory=np.ascontiguousarray(memory))
+    made = no_sharing(len(workload.models))._replace(numbers=values, memory=np.ascontiguousarray(memory))
+    return made if sharing.pairs is None else made._replace(pairs=sharing.pairs.for_models(workload.models))

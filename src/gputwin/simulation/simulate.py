@@ -166,14 +166,14 @@ def workload_of_scenario(
 def _with_types(scenario: Scenario, part: Trace, workload: Workload, note: Callable[[str], None]) -> Workload:
     """Return the jobs with their types where these matter; `note` is told what was drawn."""
     sharing = scenario.gpu_sharing
-    if sharing is None or sharing.pairs is None:
+    if sharing is None or sharing.pairs is None or not sharing.slows:
         return workload
-    types = sharing.check().pairs.types if sharing.pairs is not None else ()
+    types = sharing.pairs.types
     found = job_types(part.tasks, workload.job_ids, types, scenario.seed)
     if found.drawn:
         note(
-            f"{found.drawn:,} of {workload.size:,} jobs are of no type that the table of pairs knows; each application got one "
-            f"of its {len(types)} types by chance (seed {scenario.seed})"
+            f"{found.drawn:,} of {workload.size:,} jobs are of no type that the table of pairs knows; each application got "
+            f"one of its {len(types)} types by chance (seed {scenario.seed})"
         )
     return with_kinds(workload, found.kinds)
 

@@ -31,7 +31,7 @@ def factor(
 SHARINGS.add(
     SharingRule(
         "mig",
-        "a request for a share gets the smallest MIG instance with `least_share` of the SMs it asks for, and with its memory; "
+        "a request for a share gets the smallest MIG instance with `least_share` of the SMs it asks for, and its memory; "
         "instances are made when their slices are free, only where NVIDIA's tables allow them, on the fullest device "
         "that has a place, at the last place; several GPUs are whole ones; a job with fewer SMs is slower in proportion",
         factor,

@@ -23,8 +23,8 @@ def filled_share(machines: Machines, requests: Records, knobs: Knobs, r: int, n:
     """Return the share of a device's memory that one instance of r fills; that of the GPU it asks for where not known."""
     memory = knobs.sharing.memory[n]
     if requests[r].held > 0 and memory > 0:
-        return requests[r].held / memory
-    return requests[r].demand / WHOLE
+        return float(requests[r].held / memory)
+    return float(requests[r].demand / WHOLE)
 
 
 @inlined
@@ -38,7 +38,7 @@ def switch_seconds(knobs: Knobs, filled: float, memory: int, swaps: bool) -> flo
     seconds = (least + (most - least) * min(filled, 1.0)) / 1000.0
     if swaps:
         seconds += 2.0 * filled * memory * BYTES_PER_MIB / (numbers[AT.swap_gb_per_s] * 1e9)
-    return seconds
+    return float(seconds)
 
 
 @inlined
@@ -83,7 +83,7 @@ def device_rate(machines: Machines, requests: Records, knobs: Knobs, own: int, n
         if large == 0 or (useful - small) / large <= level:
             break
         level = (useful - small) / large
-    return min(1.0, level * WHOLE / requests[sharing.slots[own].request].demand)
+    return float(min(1.0, level * WHOLE / requests[sharing.slots[own].request].demand))
 
 
 def factor(
@@ -112,11 +112,11 @@ def factor(
 SHARINGS.add(
     SharingRule(
         "time-slice",
-        "up to `most` jobs have a GPU in turn, for `quantum_ms` each; a switch takes `least_switch_ms` to `most_switch_ms` by the "
-        "memory the job fills, and with `swap` also its memory's way out and in where all do not fit together (without, "
+        "up to `most` jobs have a GPU in turn, for `quantum_ms` each; a switch takes `least_switch_ms` to `most_switch_ms` by "
+        "the memory the job fills, and with `swap` also its memory's way out and in where all do not fit together (without, "
         "memory must fit); a job that needs only a share of a GPU leaves the rest of its time to the others",
         factor,
-        source="Xiao et al., Gandiva: Introspective Cluster Scheduling for Deep Learning, OSDI'18, section 3.2 (time slicing)",
+        source="Xiao et al., Gandiva, OSDI'18, section 3.2 (time slicing)",
         parameters=PARAMETERS,
         at_least={
             "most": 1,
