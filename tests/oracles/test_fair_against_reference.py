@@ -55,6 +55,9 @@ class Agreed(NamedTuple):
     tickets: tuple[tuple[float, ...], ...] = ()
 
 
+NOTHING_AGREED = Agreed()
+
+
 def agreed(fairness: str, tenants: int, seed: int) -> Agreed:
     """Return terms for the rules that ask for them."""
     dice = random.Random(seed)
@@ -66,7 +69,7 @@ def agreed(fairness: str, tenants: int, seed: int) -> Agreed:
         return Agreed(groups, weights)
     if fairness == "lottery":
         return Agreed(tickets=tuple(tuple(dice.choice([1.0, 2.0, 5.0]) for _ in range(4)) for _ in range(tenants)))
-    return Agreed()
+    return NOTHING_AGREED
 
 
 def by_engine(
@@ -75,7 +78,7 @@ def by_engine(
     fairness: str,
     parameters: dict[str, float],
     weights: tuple[float, ...],
-    terms: Agreed = Agreed(),
+    terms: Agreed = NOTHING_AGREED,
 ) -> list[Outcome]:
     workload, cluster, typical = case.engine_input
     of_all = zip(

@@ -19,7 +19,7 @@ from gputwin.cli.console import (
     warn,
     warn_of_overload,
 )
-from gputwin.cli.fairness import fairness_from, order_of_slurm_conf, queues_from
+from gputwin.cli.fairness import fairness_from, order_of_slurm_conf, queues_from, settings_of
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
 
 if TYPE_CHECKING:
@@ -35,8 +35,16 @@ def run(
     placement: Placement = None,
     backfill: Backfill = None,
     share: Annotated[
-        str, typer.Option("--share", help="GPU shares: fraction, or exclusive (rounded up).")
+        str,
+        typer.Option(
+            "--sharing",
+            "--share",
+            help="How a GPU is divided: fraction, exclusive, time-slice:most=4, mps; see `policies`.",
+        ),
     ] = "fraction",
+    interference: Annotated[
+        str, typer.Option("--interference", help="Jobs on one GPU slow each other: built-in, or a table of pairs.")
+    ] = "",
     predict: Annotated[
         str,
         typer.Option("--predict", help="Durations believed: oracle, requested, a saved model, or a file of `predict`."),
@@ -134,6 +142,10 @@ def run(
 
         gputwin simulate trace --fairness kueue-fair --queues queues.yaml --order priority
 
+        gputwin simulate trace --sharing fraction --interference built-in
+
+        gputwin simulate trace --sharing time-slice:most=4 --placement worst-fit
+
         gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
 
         gputwin simulate run/scenario.yaml -o again
@@ -158,6 +170,7 @@ def run(
         "planner": {"policy": planner, "round_seconds": _seconds(round)} if planner else None,
         "preemption": preempt,
         "sharing": share,
+        "interference": interference or None,
         "speed": _speeds(speed),
         "elasticity": settings_of("--elastic", elastic),
         "faults": None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)},

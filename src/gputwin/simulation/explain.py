@@ -20,6 +20,7 @@ from gputwin.core.units import format_duration
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE
 from gputwin.simulation.explain_stops import displaced_by, quota_of, stop_lines, stops_of
+from gputwin.simulation.neighbours import neighbours_of, slow_words
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.slurm.explain import PriorityParts, priority_parts
 
@@ -65,6 +66,9 @@ class Explanation(Shown):
     """Running jobs whose place it took."""
     quota: dict[str, float] | None = None
     """GPUs its tenant may hold at most, and held when it came."""
+    slowed_by_neighbours_seconds: float = 0.0
+    neighbours: list[dict[str, Any]] = field(default_factory=list)
+    """Jobs that shared a GPU with it, by seconds × share of a GPU, where they slowed it."""
 
     def _title(self) -> str:
         return f"Job {self.job_id}"
@@ -78,6 +82,9 @@ class Explanation(Shown):
 
     def story(self) -> list[str]:
         """Return the explanation in sentences."""
+        return [*self._wait_story(), *slow_words(self.slowed_by_neighbours_seconds, self.neighbours)]
+
+    def _wait_story(self) -> list[str]:
         gpus = f"{self.gpus:g} GPU{'' if self.gpus == 1 else 's'}"
         what = f"{self.instances} instance{'s' if self.instances != 1 else ''} with {gpus} in all"
         lines = [f"Job {self.job_id} ({self.tenant}) asked for {what}."]
@@ -138,7 +145,7 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         raise UserError(f"the run has no job '{job_id}'; the one that waited longest is '{longest}'")
     job = rows.row(0, named=True)
     submit, start = job["submit_time"], job["start_time"]
-    waited = job["wait_seconds"]
+    waited, slowed = job["wait_seconds"], float(job.get("slow_neighbours_seconds") or 0.0)
     causes = {name: float(job.get(f"wait_{name}_seconds") or 0.0) for name in CAUSE_NAMES}
     groups = result.groups.filter(pl.col("shape") == job["shape"])
     later = result.jobs.filter((pl.col("submit_time") > submit) & (pl.col("start_time") < (start or np.inf)))
@@ -162,6 +169,8 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         stops=stops_of(result, job["row"]),
         displaced=displaced_by(result, job["row"]),
         quota=quota_of(result, job["tenant"], submit),
+        slowed_by_neighbours_seconds=slowed,
+        neighbours=neighbours_of(result, job["row"]) if slowed > 0 else [],
     )
 
 

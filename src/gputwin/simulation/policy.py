@@ -130,6 +130,27 @@ class FairnessRule:
 
 
 @dataclass(frozen=True)
+class SharingRule:
+    """How a GPU is divided: `factor(jobs, shapes, slots, …, j)` is the speed that sharing leaves job j; none given: 1.
+
+    `uses_pairs`: it goes by a table of pairs, where there is one; `needs_pairs`: always. `divides`: `most` jobs may be on
+    a device, whatever they ask for. Rules change how requests fit, so only the engine adds them.
+    """
+
+    name: str
+    rule: str
+    factor: Callable[..., float] | None = None
+    source: str = ""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    uses_pairs: bool = False
+    needs_pairs: bool = False
+    divides: bool = False
+    full_speed_with: Mapping[str, float] = field(default_factory=dict)
+    """Values of parameters with which nobody is slowed."""
+
+
+@dataclass(frozen=True)
 class Backfill:
     """Who may overtake a job that does not fit; `mode` is the engine's number for it, so only the engine adds rules."""
 
@@ -146,6 +167,7 @@ BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfil
 PREEMPTIONS: Registry[Preemption] = Registry("preemption", "gputwin.simulation.preemption")
 SPEEDS: Registry[Speed] = Registry("speed", "gputwin.simulation.speed")
 FAIRNESS: Registry[FairnessRule] = Registry("fairness", "gputwin.simulation.fairness")
+SHARINGS: Registry[SharingRule] = Registry("sharing", "gputwin.simulation.sharing", closed=True)
 KINDS: dict[str, Registry[Any]] = {
     "order": ORDERINGS,
     "backfill": BACKFILLS,
@@ -153,6 +175,7 @@ KINDS: dict[str, Registry[Any]] = {
     "preemption": PREEMPTIONS,
     "speed": SPEEDS,
     "fairness": FAIRNESS,
+    "sharing": SHARINGS,
 }
 """Every question a policy answers, and the policies that do."""
 
@@ -264,7 +287,7 @@ def positions(parameters: Mapping[str, float]) -> Any:
 
 
 def settle(
-    policy: Ordering | Placement | Speed | FairnessRule | Preemption, given: Mapping[str, float]
+    policy: Ordering | Placement | Speed | FairnessRule | Preemption | SharingRule, given: Mapping[str, float]
 ) -> dict[str, float]:
     """Return the policy's parameters with the given values in place of defaults.
 

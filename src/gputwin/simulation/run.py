@@ -32,6 +32,7 @@ from gputwin.simulation.engine.world import (
 )
 from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
+from gputwin.simulation.mig_requests import uncut
 from gputwin.simulation.planning.drive import RoundDriver
 from gputwin.simulation.policy import (
     BACKFILLS,
@@ -44,6 +45,7 @@ from gputwin.simulation.policy import (
 from gputwin.simulation.policy_source import raise_if_not_ours
 from gputwin.simulation.quotas.admission import beyond_quota, cohorts_of
 from gputwin.simulation.rules import Changes, Scheduler, check_fairness, fairness_of, rules_of, settled, values_of
+from gputwin.simulation.shared import make_sharing, no_sharing, with_sharing
 from gputwin.simulation.slurm.order import lasting_ratings
 from gputwin.simulation.tenants import (
     Fairness,
@@ -101,8 +103,11 @@ def run(
     backfill = BACKFILLS.get(scheduler.backfill)
     changes = settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
     check_fairness(scheduler, order, changes)
-    workload = _prepared(workload, changes, scheduler.fairness)
+    workload = _prepared(workload, changes, scheduler.fairness, cluster)
     machines = make_machines(cluster, workload)
+    is_cut = changes.sharing is not None and changes.sharing.cuts
+    if is_cut:
+        uncut(machines, cluster)
     knobs = Knobs(
         numbers=largest_node(machines),
         order=values_of(order, scheduler.order_parameters),
@@ -112,6 +117,9 @@ def run(
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
         ratings=np.zeros(0),
         shares=np.zeros(0),
+        sharing=no_sharing(len(workload.models))
+        if changes.sharing is None
+        else make_sharing(changes.sharing, workload, cluster),
     )
     settings, counters = np.zeros(1, SETTINGS), np.zeros(1, COUNTERS)
     # Under a plan all wait in one queue, as under strict order.
@@ -132,6 +140,7 @@ def run(
     settings["preempts"] = preempts
     settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts
     settings["attributes"] = attribute
+    settings["mig"] = is_cut
     fair = fairness_of(scheduler)
     if fair is not None:
         settings["backfill"] = FAIR_STRICT if backfill.mode == STRICT else FAIR_GREEDY
@@ -146,7 +155,8 @@ def run(
     begin, until = workload.span
     width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
     rules = rules_of(order, placement, changes, fair)
-    settings["neighbours"] = bool(changes.speed) and SPEEDS.get(changes.speed).neighbours
+    slowed = changes.sharing is not None and changes.sharing.slows
+    settings["neighbours"] = slowed or (bool(changes.speed) and SPEEDS.get(changes.speed).neighbours)
     if order.weighs_tenants:
         settings["fair"] = settings["recalculates"] = True
     given = settle(order, scheduler.order_parameters)
@@ -205,8 +215,10 @@ def _preemption_values(changes: Changes) -> Floats:
     return values_of(PREEMPTIONS.get(changes.preemption), changes.preemption_parameters)
 
 
-def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None) -> Workload:
+def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None, cluster: Cluster) -> Workload:
     """Return the workload with the shapes that the changes and fairness need."""
+    if changes.sharing is not None:
+        workload = with_sharing(workload, changes.sharing, cluster)
     if fairness is not None:
         check_tenants(fairness, workload.tenants)
         if fairness.name:

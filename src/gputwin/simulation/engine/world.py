@@ -40,6 +40,7 @@ SETTINGS = np.dtype(
         ("reclaims", np.int64),  # tenants take back what others borrow: QUOTA_RECLAIM, …; 0: they do not
         ("victims", np.int64),  # whom a job may displace: BY_RANK, BY_BENEFIT or ON_BEST_NODE
         ("planned", np.int64),  # a planner says who runs, at rounds
+        ("mig", np.int64),  # devices are cut into MIG instances
     ],
     align=True,
 )
