@@ -11,8 +11,8 @@ import numpy as np
 
 from gputwin.autoscaling.decisions.interface import Alternative
 from gputwin.autoscaling.pools.budgets import Budget, allowed
-from gputwin.autoscaling.pools.consolidation import Move, consolidate
 from gputwin.autoscaling.pools.columns import Axes, wants_of
+from gputwin.autoscaling.pools.consolidation import Move, consolidate
 from gputwin.autoscaling.pools.first_fit import claim
 from gputwin.autoscaling.pools.fitting import place, take
 from gputwin.autoscaling.pools.interface import Launch, Node, NodeType, PoolDecision, PoolObservation, Removal, Task

@@ -75,6 +75,12 @@ def _needs_no_totals(world: World, s: int) -> bool:
     return request.max_per_node < 0 and request.rdma == 0
 
 
+@inlined
+def count_changes(world: World) -> None:
+    """Bring the totals up to date with the nodes."""
+    catch_up(world.totals, world.index, world.machines, world.requests)
+
+
 @compiled
 def end_pass(world: World, head: int, now: float) -> None:
     """Look again at what has changed, and get to know the shapes that are new and still wait."""
@@ -142,10 +148,9 @@ def end_waiting(world: World, s: int) -> None:
 @compiled
 def review(world: World, head: int, now: float) -> None:
     """Look again at the shapes whose threshold a total has passed. `head`: the shape at the head, see FitTotals.state."""
-    catch_up(world.totals, world.index, world.machines, world.requests)
+    count_changes(world)
     totals, before = world.totals, world.totals.state[HEAD]
     totals.state[HEAD] = head
-    changed = totals.state[PASSED] != world.index.log_end[LOG_END]
     for k in range(totals.state[CHANGED]):
         t = wide(totals.lists[CHANGED, k])
         totals.entries[t].changed = 0
@@ -154,7 +159,7 @@ def review(world: World, head: int, now: float) -> None:
     totals.state[CHANGED] = 0
     if world.settings[0].attributes == 0:
         return
-    for a in range(totals.state[KINDS_OPEN] if changed else 0):
+    for a in range(totals.state[KINDS_OPEN]):
         k = wide(totals.lists[KINDS_OPEN, a])
         for c in range(PER_KIND):
             mark = totals.entries.size + PER_KIND * k + c

@@ -21,18 +21,18 @@ def catch_up(totals: FitTotals, index: Index, machines: Machines, requests: Reco
     if end - since > size:
         # The log is a ring: what changed first is no longer in it.
         for n in range(machines.nodes.size):
-            recount(totals, index, machines, requests, n)
+            _recount(totals, index, machines, requests, n)
         return
     state[ROUND] += 1
     for k in range(since, end):
         n = wide(index.log[k & (size - 1)])
         if totals.nodes[n].round != state[ROUND]:
             totals.nodes[n].round = state[ROUND]
-            recount(totals, index, machines, requests, n)
+            _recount(totals, index, machines, requests, n)
 
 
 @compiled
-def recount(totals: FitTotals, index: Index, machines: Machines, requests: Records, n: int) -> None:
+def _recount(totals: FitTotals, index: Index, machines: Machines, requests: Records, n: int) -> None:
     """Bring all open entries up to date with node n, and copy it."""
     node, was = machines.nodes[n], totals.nodes[n]
     gpus_changed = _copy_gpus(totals, machines, n)
@@ -59,7 +59,7 @@ def recount(totals: FitTotals, index: Index, machines: Machines, requests: Recor
     t = wide(totals.nodes[n].covers)
     while t >= 0:
         following, needed = wide(totals.entries[t].next), totals.entries[t].total
-        if room_seen(totals, requests, t, n) < needed:
+        if _room_seen(totals, requests, t, n) < needed:
             _unlink(totals, t)
             _settle(totals, requests, t, needed)
             _note_change(totals, t)
@@ -84,14 +84,16 @@ def _recount_kind(totals: FitTotals, machines: Machines, requests: Records, t: i
     node, was = machines.nodes[n], totals.nodes[n]
     while t >= 0:
         entry = totals.entries[t]
-        room = room_in(entry.cpu, entry.memory, node.cpu_free, node.memory_free, min(now, entry.most))
-        before = room_in(entry.cpu, entry.memory, was.cpu, was.memory, min(had, entry.most))
+        room = _room(entry.cpu, entry.memory, node.cpu_free, node.memory_free, min(now, entry.most))
+        before = _room(entry.cpu, entry.memory, was.cpu, was.memory, min(had, entry.most))
         if entry.more != 0:
             r = wide(entry.request)
             column = requests[r].application
             living = wide(machines.residents[n, column]) if column >= 0 else wide(0)
-            room = room_beside(requests, r, entry.relaxed, room, node.disk_free, node.rdma_free, living)
-            before = room_beside(requests, r, entry.relaxed, before, was.disk, was.rdma, _lived(totals, requests, r, n))
+            room = _room_beside(requests, r, entry.relaxed, room, node.disk_free, node.rdma_free, living)
+            before = _room_beside(
+                requests, r, entry.relaxed, before, was.disk, was.rdma, _lived(totals, requests, r, n)
+            )
         if room != before:
             entry.total += room - before
             _note_change(totals, t)
@@ -109,7 +111,7 @@ def _note_change(totals: FitTotals, t: int) -> None:
 
 
 @inlined
-def room_in(cpu: int, memory: int, cpu_free: int, memory_free: int, room: int) -> int:
+def _room(cpu: int, memory: int, cpu_free: int, memory_free: int, room: int) -> int:
     """Return how many of `room` instances fit in so much CPU and memory."""
     return _most(memory_free, memory, _most(cpu_free, cpu, room))
 
@@ -131,7 +133,7 @@ def _lived(totals: FitTotals, requests: Records, r: int, n: int) -> int:
 
 
 @compiled
-def room_beside(requests: Records, r: int, relaxed: int, room: int, disk: int, rdma: int, living: int) -> int:
+def _room_beside(requests: Records, r: int, relaxed: int, room: int, disk: int, rdma: int, living: int) -> int:
     """Return how many of `room` instances fit beside what else r asks for: disk, network, and the limit per node."""
     request = requests[r]
     room = _most(disk, request.disk, room)
@@ -143,16 +145,16 @@ def room_beside(requests: Records, r: int, relaxed: int, room: int, disk: int, r
 
 
 @inlined
-def room_seen(totals: FitTotals, requests: Records, t: int, n: int) -> int:
+def _room_seen(totals: FitTotals, requests: Records, t: int, n: int) -> int:
     """Return how many instances of entry t, at most as many as anybody asks for, fit on node n as last counted."""
     entry, was = totals.entries[t], totals.nodes[n]
     room = entry.most
     if totals.kinds[entry.kind].gpu_count > 0:
         room = min(room, wide(totals.gpu_rooms[n, entry.kind]))
-    room = room_in(entry.cpu, entry.memory, was.cpu, was.memory, room)
+    room = _room(entry.cpu, entry.memory, was.cpu, was.memory, room)
     if room > 0 and entry.more != 0:
         r = wide(entry.request)
-        room = room_beside(requests, r, entry.relaxed, room, was.disk, was.rdma, _lived(totals, requests, r, n))
+        room = _room_beside(requests, r, entry.relaxed, room, was.disk, was.rdma, _lived(totals, requests, r, n))
     return room
 
 
@@ -187,7 +189,7 @@ def _settle(totals: FitTotals, requests: Records, t: int, size: int) -> None:
     kind = totals.kinds[entry.kind]
     total, best, top = 0, -1, size - 1
     for n in range(totals.nodes.size):
-        room = room_seen(totals, requests, t, n)
+        room = _room_seen(totals, requests, t, n)
         total += room
         if room > top or (room == top and best >= 0 and totals.nodes[n].cpu > totals.nodes[best].cpu):
             best, top = n, room

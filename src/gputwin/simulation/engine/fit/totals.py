@@ -90,22 +90,20 @@ class FitTotals(NamedTuple):
     residents: SmallInts  # [n, k]: instances by application, when last counted
     gpu_rooms: SmallInts  # [n, kind]: instances whose GPUs fit on a node (of open kinds)
     models: Records  # MODELS
-    recent: SmallInts  # [n]: nodes changed since all was counted, where a pass lists them (`recent.py`)
     lists: SmallInts  # [list, k], see below
     state: Ints
 
 
-KINDS_OPEN, CHANGED, OPEN_SHAPES, NEW_SHAPES, ARRIVALS, CAUGHT_UP, ROUND, PASSED, HEAD, RECENT, STATES = range(11)
+KINDS_OPEN, CHANGED, OPEN_SHAPES, NEW_SHAPES, ARRIVALS, CAUGHT_UP, ROUND, PASSED, HEAD, STATES = range(10)
 """Positions in FitTotals.state: lengths of the lists; the end of the log up to which all is counted, how often that was,
 the end of the log up to which passes have looked for somebody to start, and whose shape stands at the head of the line (or
-one of those below), and how many nodes have changed since all was counted (NOT_LISTED while no pass lists them).
+one of those below).
 
 The lists: kinds somebody waits with; entries whose total has changed; shapes that wait though each of their groups has
 room; shapes that began to wait at this instant, most of which start in its pass; shapes that waited before, to which a job
 came since the last pass."""
 NOBODY, NO_HEAD = wide(-1), wide(-2)
 """Instead of the head's shape: nobody waits behind others; all wait behind others."""
-NOT_LISTED = wide(-1)
 NEW, KNOWN = 1, 2
 """What a shape's `joined` says."""
 
@@ -125,7 +123,7 @@ def make_totals(requests: Records, groups: Records, shapes: Records, allowed: Re
         counted[name] = nodes[f"{name}_free"]
     counted["covers"] = -1
     state = np.zeros(STATES, np.int64)
-    state[HEAD], state[RECENT] = NOBODY, NOT_LISTED
+    state[HEAD] = NOBODY
     return FitTotals(
         entries=entries,
         kinds=kinds,
@@ -136,7 +134,6 @@ def make_totals(requests: Records, groups: Records, shapes: Records, allowed: Re
         residents=machines.residents[:, APPLICATIONS:].copy(),
         gpu_rooms=np.zeros((nodes.size, kinds.size), np.int32),
         models=sets,
-        recent=np.zeros(nodes.size, np.int32),
         lists=np.zeros((CAUGHT_UP, max(kinds.size, entries.size, shapes.size)), np.int32),
         state=state,
     )

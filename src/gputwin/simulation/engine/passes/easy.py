@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputwin.simulation.engine.attribution.waiting import end_pass
-from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.attribution.waiting import count_changes, end_pass
+from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.index import FIRST_FITS
-from gputwin.simulation.engine.fit.recent import count_if_many, count_listed, list_changes, note_change_of
 from gputwin.simulation.engine.fit.totals import ARRIVALS, NEW_SHAPES, OPEN_SHAPES
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.placing.place import fits, place, unplace
@@ -56,12 +55,12 @@ def easy_pass(
     anew = world.counters[0].reserved_job != head
     # Listed first: a reservation tries changes that it takes back.
     nodes = list_touched(world, False)
-    list_changes(world.totals, world.index, world.machines, world.requests)
     if anew:
         reserve(world, head, score, devices)
     refresh(world)
     first_shape, window = wide(queue.jobs[head].shape), world.reserved_from[0] - now
     count = _shapes_to_ask(world, first_shape, anew)
+    count_changes(world)
     start_gathering(world)
     for k in range(count):
         gather_shape(world, wide(queue.candidates[k]), window)
@@ -75,23 +74,14 @@ def easy_pass(
         if _place_beside(world, j, ends_before, score, devices):
             start_waiting(world, j, now)
             refresh(world)
-            _note_start(world, j)
+            count_changes(world)
         else:
+            count_changes(world)
             shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
             g = lacking(world, s)
             wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))
     world.counters[0].held_back = 1
-    count_listed(world.totals, world.index, world.machines, world.requests)
     end_pass(world, first_shape, now)
-
-
-@inlined
-def _note_start(world: World, j: int) -> None:
-    """Note that the nodes of job j have changed."""
-    first = world.queue.jobs[j].first_slot
-    for i in range(first, first + world.queue.shapes[world.queue.jobs[j].shape].instances):
-        note_change_of(world.totals, wide(world.slots[i].node))
-    count_if_many(world.totals, world.index, world.machines, world.requests)
 
 
 @compiled

@@ -10,9 +10,8 @@ from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
-from gputwin.simulation.engine.fit.recent import covers_now, room_of
 from gputwin.simulation.engine.fit.room import gpu_room
-from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KINDS_OPEN, KNOWN, NOT_LISTED, PASSED, RECENT
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KINDS_OPEN, KNOWN, PASSED
 from gputwin.simulation.engine.queue.jobs import first, first_short
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING, ShapeTree, watch
 from gputwin.simulation.engine.reservations.mask import FIELDS, SHARES, lacks_beside
@@ -91,11 +90,6 @@ def _lacks(world: World, g: int) -> bool:
     """
     index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
     entry = world.totals.entries[r]
-    if entry.holders > 0 and world.totals.state[RECENT] != NOT_LISTED:
-        if entry.covered_by < 0:
-            return room_of(world.totals, index, world.machines, world.requests, r) < size
-        if covers_now(world.totals, index, world.machines, world.requests, r, size):
-            return False
     # Where one node covers all who wait, the total says no more than that.
     counted = entry.holders > 0 and (entry.covered_by < 0 or size <= entry.total)
     if counted and world.totals.state[CAUGHT_UP] == index.log_end[LOG_END]:
