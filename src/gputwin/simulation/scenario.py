@@ -333,7 +333,10 @@ def _or_infinity(value: float | None) -> float:
 
 
 def _fairness(spec: FairnessSpec) -> Fairness:
-    terms = {name: Terms(t.weight, t.gpus, dict(t.weights), t.group, t.guaranteed) for name, t in spec.tenants.items()}
+    terms = {
+        name: Terms(t.weight, t.gpus, {resource: w for resource, w in t.weights.items()}, t.group, t.guaranteed)
+        for name, t in spec.tenants.items()
+    }
     rule = "" if spec.policy.name == NO_RULE else spec.policy.name
     return Fairness(rule, spec.policy.parameters, terms, dict(spec.groups), spec.queues, spec.default_queue)
 

@@ -105,7 +105,8 @@ def _parts(result: SimulationResult) -> Floats:
             _total(with_gpus["gpu_memory_mib"] * with_gpus["gpu_count"]),
         ]
     )
-    return np.divide(asked, capacity, out=np.zeros(asked.shape), where=capacity > 0)
+    parts: Floats = np.divide(asked, capacity, out=np.zeros(asked.shape), where=capacity > 0)
+    return parts
 
 
 def _total(amounts: pl.Series) -> float:

@@ -66,10 +66,14 @@ def not_used(settings: PrioritySettings) -> list[str]:
 def settings_of(parameters: Mapping[str, float]) -> PrioritySettings:
     """Return Slurm's settings for the order's parameters."""
     values = {**PARAMETERS, **parameters}
-    same = ("age", "fairshare", "job_size", "qos", "max_age", "dampening")
     return replace(
         PrioritySettings(),
-        **{name: values[name] for name in same},
+        age=values["age"],
+        fairshare=values["fairshare"],
+        job_size=values["job_size"],
+        qos=values["qos"],
+        max_age=values["max_age"],
+        dampening=values["dampening"],
         tres={tres: values[name] for tres, (name, _) in _TRES.items() if values[name]},
         decay_half_life=values["half_life"],
         calc_period=values["period"],
