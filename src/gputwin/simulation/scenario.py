@@ -333,7 +333,7 @@ def _or_infinity(value: float | None) -> float:
 
 
 def _terms(spec: TenantSpec) -> Terms:
-    weights: dict[str, float] = {**spec.weights}
+    weights: dict[str, float] = dict(spec.weights.items())
     return Terms(spec.weight, spec.gpus, weights, spec.group, spec.guaranteed)
 
 
