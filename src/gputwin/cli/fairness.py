@@ -21,25 +21,46 @@ def settings_of(option: str, text: str) -> dict[str, str] | None:
     return {name.strip(): value.strip() for name, _, value in parts}
 
 
-def fairness_from(rule: str, quotas: str, terms: Sequence[str], file: Path | None) -> object:
-    """Return the rule of fairness with the quotas and terms of tenants; None where nothing is given."""
+def fairness_from(rule: str, quotas: str, guarantees: str, terms: Sequence[str], file: Path | None) -> object:
+    """Return the rule of fairness with the quotas, guarantees and terms of tenants; None where nothing is given."""
     from gputwin.core.errors import UserError
 
-    found = settings_of("--quota", quotas)
-    if found is None and not terms and file is None:
+    limits, guaranteed = settings_of("--quota", quotas), settings_of("--guarantee", guarantees)
+    by_quota = limits is not None or guaranteed is not None
+    if not by_quota and not terms and file is None:
         return rule or None
-    if found is not None and rule.partition(":")[0] not in ("", "quota"):
+    if by_quota and rule.partition(":")[0] not in ("", "quota"):
         raise UserError(
             f"--quota goes with --fairness quota, not with {rule}; a scenario can give limits to other rules"
         )
+    policy = rule or ("quota" if by_quota else "none")
+    if guaranteed is not None and "reclaim=" not in policy:
+        # Tenants that are not named have no guarantee.
+        policy += ("," if ":" in policy else ":") + "reclaim=1" + ("" if "guaranteed=" in policy else ",guaranteed=0")
     given = _terms_in(file) if file is not None else {"tenants": {}}
     tenants: dict[str, dict[str, Any]] = dict(given.get("tenants") or {})
     for text in terms:
         name, more = _terms_of(text)
         tenants[name] = {**tenants.get(name, {}), **more}
-    for name, gpus in (found or {}).items():
-        tenants[name] = {**tenants.get(name, {}), "gpus": gpus}
-    return {**given, "policy": rule or ("none" if found is None else "quota"), "tenants": tenants}
+    for term, found in (("gpus", limits), ("guaranteed", guaranteed)):
+        for name, gpus in (found or {}).items():
+            tenants[name] = {**tenants.get(name, {}), term: gpus}
+    return {**given, "policy": policy, "tenants": tenants}
+
+
+def queues_from(rule: str, queues: str, default_queue: str, quotas: str) -> object:
+    """Return the rule of fairness between Kueue's queues; None where no queues are given."""
+    from gputwin.core.errors import UserError
+
+    if not (queues or default_queue):
+        return None
+    if quotas:
+        raise UserError("--queues has the quotas; leave out --quota and --guarantee")
+    return {
+        "policy": rule or "kueue-classical",
+        "queues": queues or None,
+        "default_queue": default_queue or None,
+    }
 
 
 def _terms_of(text: str) -> tuple[str, dict[str, Any]]:

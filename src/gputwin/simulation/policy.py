@@ -19,6 +19,7 @@ from typing import Any
 from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
 from gputwin.simulation.engine.rules import never
+from gputwin.simulation.engine.world import BY_RANK
 
 
 @dataclass(frozen=True)
@@ -59,6 +60,9 @@ class Preemption:
     keeps_work: bool = False
     """It makes sense only where stopped jobs keep their work: else they would undo each other's for ever."""
     parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    victims: int = BY_RANK
+    """How the engine chooses among running jobs of a rank above the claim; only the engine adds ways."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +123,31 @@ class FairnessRule:
     at_least: Mapping[str, float] = field(default_factory=dict)
     drifts: bool = False
     turns_by: str = "tenant"
+    reclaims: int = 0
+    """How the engine lets tenants take back what others borrow (QUOTA_RECLAIM, …); only the engine adds ways."""
+    queues: bool = False
+    """It needs a tree of queues and cohorts."""
+
+
+@dataclass(frozen=True)
+class SharingRule:
+    """How a GPU is divided: `factor(jobs, shapes, slots, …, j)` is the speed that sharing leaves job j; none given: 1.
+
+    `uses_pairs`: it goes by a table of pairs, where there is one; `needs_pairs`: always. `divides`: `most` jobs may be on
+    a device, whatever they ask for. Rules change how requests fit, so only the engine adds them.
+    """
+
+    name: str
+    rule: str
+    factor: Callable[..., float] | None = None
+    source: str = ""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    uses_pairs: bool = False
+    needs_pairs: bool = False
+    divides: bool = False
+    full_speed_with: Mapping[str, float] = field(default_factory=dict)
+    """Values of parameters with which nobody is slowed."""
 
 
 @dataclass(frozen=True)
@@ -138,6 +167,7 @@ BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfil
 PREEMPTIONS: Registry[Preemption] = Registry("preemption", "gputwin.simulation.preemption")
 SPEEDS: Registry[Speed] = Registry("speed", "gputwin.simulation.speed")
 FAIRNESS: Registry[FairnessRule] = Registry("fairness", "gputwin.simulation.fairness")
+SHARINGS: Registry[SharingRule] = Registry("sharing", "gputwin.simulation.sharing", closed=True)
 KINDS: dict[str, Registry[Any]] = {
     "order": ORDERINGS,
     "backfill": BACKFILLS,
@@ -145,6 +175,7 @@ KINDS: dict[str, Registry[Any]] = {
     "preemption": PREEMPTIONS,
     "speed": SPEEDS,
     "fairness": FAIRNESS,
+    "sharing": SHARINGS,
 }
 """Every question a policy answers, and the policies that do."""
 
@@ -182,11 +213,16 @@ def preemption(
     apart: str = "",
     orders: tuple[str, ...] = (),
     keeps_work: bool = False,
+    parameters: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
+    victims: int = BY_RANK,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `rank(jobs, j, now, knobs)` as the preemption rule `name`."""
 
     def register(rank: Callable[..., float]) -> Callable[..., float]:
-        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders, keeps_work))
+        settings = dict(parameters or {}), dict(at_least or {})
+        rules = name, rule, rank, claim, crossing, source, apart, orders, keeps_work
+        PREEMPTIONS.add(Preemption(*rules, *settings, victims))
         return rank
 
     return register
@@ -250,7 +286,9 @@ def positions(parameters: Mapping[str, float]) -> Any:
     return namedtuple("Positions", list(parameters))(*range(len(parameters)))
 
 
-def settle(policy: Ordering | Placement | Speed | FairnessRule, given: Mapping[str, float]) -> dict[str, float]:
+def settle(
+    policy: Ordering | Placement | Speed | FairnessRule | Preemption | SharingRule, given: Mapping[str, float]
+) -> dict[str, float]:
     """Return the policy's parameters with the given values in place of defaults.
 
     An unknown name, a value that is no number, one below the policy's bound, an infinite one where the default is finite,

@@ -19,6 +19,7 @@ from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.fairness.measures import shares_over_time
+from gputwin.simulation.goodput import goodput_of
 from gputwin.simulation.metrics import cost_of_nodes, summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
@@ -122,6 +123,7 @@ def result_of(
     if has_changes(run):
         summary["stops"] = stops_by_reason(segments)
         summary["completion_parts_seconds"] = completion_parts(jobs)
+        summary["goodput"] = goodput_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
     shares = shares_over_time(jobs, segments, series["time"].to_numpy(), _weights(run))
     summary["tenant_shares"] = None if shares is None else shares.summary

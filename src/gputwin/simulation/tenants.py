@@ -12,7 +12,16 @@ from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE, Flags, Floats, Machines
 from gputwin.simulation.engine.state.share_tree import ShareTree, make_share_tree
-from gputwin.simulation.engine.state.tenants import CPU, GPU, GPU_MEMORY, MEMORY, NEXT, RESOURCES, Tenants
+from gputwin.simulation.engine.state.tenants import (
+    CPU,
+    GPU,
+    GPU_MEMORY,
+    MEMORY,
+    NEXT,
+    QUOTA_RECLAIM,
+    RESOURCES,
+    Tenants,
+)
 from gputwin.simulation.fairness.ideal import ideal_ends
 from gputwin.simulation.policy import FAIRNESS, settle
 from gputwin.simulation.workload import Workload
@@ -22,7 +31,8 @@ RESOURCE_NAMES = ("cpu", "memory", "gpu", "gpu_memory")
 
 @dataclass(frozen=True)
 class Terms:
-    """What is agreed with a tenant: its weight (or tickets, or shares) against others, and its limit of GPUs."""
+    """What is agreed with a tenant: its weight (or tickets, or shares) against others, how many GPUs it may hold, and how
+    many for certain."""
 
     weight: float = 1.0
     gpus: float | None = None
@@ -31,12 +41,16 @@ class Terms:
     """By resource, where it is not `weight`."""
     group: str = ""
     """Where it stands in the tree of tenants, from the root down, as in research/nlp."""
+    guaranteed: float | None = None
+    """GPUs it takes back from who borrows them; None: as the rule says."""
 
     def __post_init__(self) -> None:
         if not all(0 < weight < math.inf for weight in (self.weight, *self.weights.values())):
             raise UserError(f"a tenant's weight is {self.weight:g}; give more than 0")
         if self.gpus is not None and not self.gpus >= 0:
             raise UserError(f"a tenant's limit of GPUs is {self.gpus:g}; give 0 or more")
+        if self.guaranteed is not None and not 0 <= self.guaranteed < math.inf:
+            raise UserError(f"a tenant's guaranteed GPUs are {self.guaranteed:g}; give 0 or more")
 
 
 @dataclass(frozen=True)
@@ -51,6 +65,10 @@ class Fairness:
     tenants: Mapping[str, Terms] = field(default_factory=dict)
     groups: Mapping[str, float] = field(default_factory=dict)
     """Weights of groups among their siblings, by path; 1 where not given."""
+    queues: str | None = None
+    """A YAML file of Kueue's objects, for rules of queues and cohorts."""
+    default_queue: str | None = None
+    """The queue of tenants that have none of their own in it."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +110,7 @@ def make_tenants(
         capacity=capacity,
         weights=np.array(weights).reshape(tenants, RESOURCES),
         most=most,
+        guaranteed=_guaranteed(terms, capacity[GPU], given),
         demands=demands,
         part=part,
         usage=np.zeros(tenants),
@@ -133,6 +152,37 @@ def tree_of(names: tuple[str, ...], terms: list[Terms], groups: Mapping[str, flo
     return make_share_tree(
         [*parent, *(number[t.group] for t in terms)], [*weight, *(t.weight for t in terms)], leaves, RESOURCES
     )
+
+
+def reclaims(fairness: Fairness | None) -> int:
+    """Return how tenants take back what others borrow, as the engine knows it (SETTINGS.reclaims); 0: they do not."""
+    if fairness is None or not fairness.name:
+        return 0
+    rule = FAIRNESS.get(fairness.name)
+    return rule.reclaims or (QUOTA_RECLAIM if settle(rule, fairness.parameters).get("reclaim") else 0)
+
+
+def _guaranteed(terms: list[Terms], capacity: float, given: Mapping[str, float]) -> Floats:
+    """Return the milli-GPUs guaranteed to each tenant; more than the cluster has in all is a user error.
+
+    Where nothing is said, each has its part of what is not promised to others by name, by weight.
+    """
+    if not given.get("reclaim"):
+        return np.zeros(len(terms))
+    named = np.array([math.nan if t.guaranteed is None else t.guaranteed * WHOLE for t in terms], np.float64)
+    rest = np.isnan(named)
+    each = given.get("guaranteed", math.inf)
+    if each < math.inf:
+        named[rest] = each * WHOLE
+    else:
+        weights = np.array([t.weight for t in terms])[rest]
+        named[rest] = max(capacity - named[~rest].sum(), 0.0) * weights / max(weights.sum(), 1e-300)
+    if named.sum() > capacity * (1 + 1e-9):
+        raise UserError(
+            f"tenants are guaranteed {named.sum() / WHOLE:g} GPUs in all and the cluster has {capacity / WHOLE:g}; "
+            "guarantee fewer (guaranteed)"
+        )
+    return named
 
 
 def check_tenants(fairness: Fairness, names: tuple[str, ...]) -> None:

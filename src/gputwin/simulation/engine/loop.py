@@ -47,6 +47,7 @@ def run(
     rank: Any,
     crossing: Any,
     speed: Any,
+    share: Any,
     turn: Any,
     gate: Any,
     schedule_pass: Any,
@@ -124,7 +125,7 @@ def run(
                 recalculate(world, now, order)
             schedule_pass(world, now, order, promotion, claim, score, devices, turn, gate)
         if world.lives.counts[STARTED] + world.lives.counts[SHRUNK] > 0 or world.settings[0].neighbours != 0:
-            settle(world, now, rank, crossing, speed, score, devices)
+            settle(world, now, rank, crossing, speed, share, score, devices)
 
 
 @compiled

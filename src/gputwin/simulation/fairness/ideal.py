@@ -7,10 +7,8 @@ from numpy.typing import NDArray
 
 from gputwin.simulation.fairness.drf import Table
 
-Numbers = NDArray[np.int64] | NDArray[np.int32]
 
-
-def ideal_ends(submit: Table, predicted: Table, work: Table, tenant: Numbers, share: Table) -> Table:
+def ideal_ends(submit: Table, predicted: Table, work: Table, tenant: NDArray[np.integer], share: Table) -> Table:
     """Return when each job would end, s, on its tenant's own part of the cluster, in order of submission.
 
     `work` is part of the cluster × seconds, `share` each tenant's part of the cluster. The part serves its tenant's work

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -65,7 +66,8 @@ def not_used(settings: PrioritySettings) -> list[str]:
 def settings_of(parameters: Mapping[str, float]) -> PrioritySettings:
     """Return Slurm's settings for the order's parameters."""
     values = {**PARAMETERS, **parameters}
-    return PrioritySettings(
+    return replace(
+        PrioritySettings(),
         age=values["age"],
         fairshare=values["fairshare"],
         job_size=values["job_size"],

@@ -39,9 +39,15 @@ def fair_greedy_pass(
     gate: Any,
 ) -> None:
     """Start jobs that the gate lets through and that fit, tenant by tenant as their turns come; others are passed over."""
-    queue = world.queue
     nodes = list_touched(world, False)
     begin_turns(world, now, turn, gate)
+    fill(world, nodes, now, score, devices, turn, gate)
+
+
+@compiled
+def fill(world: World, nodes: int, now: float, score: Any, devices: Any, turn: Any, gate: Any) -> None:
+    """Start jobs that the gate lets through and that fit; `nodes` have changed since the last pass."""
+    queue = world.queue
     fresh = _classes_to_ask(world)
     # Room only becomes less in a pass, so that this bounds it to the end.
     measure_free(world, nodes, False)

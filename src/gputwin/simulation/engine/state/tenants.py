@@ -12,12 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.quotas.running import count_job
 from gputwin.simulation.engine.state.records import Floats, Ints, Records, SmallInts, uniform, wide
 from gputwin.simulation.engine.state.share_tree import ShareTree
 
 if TYPE_CHECKING:
     from gputwin.simulation.engine.world import World
 
+QUOTA_RECLAIM, KUEUE_CLASSICAL, KUEUE_FAIR = range(1, 4)
+"""How tenants take back what others borrow: SETTINGS.reclaims."""
 CPU, MEMORY, GPU, GPU_MEMORY, RESOURCES = range(5)
 """Columns of resources: milli-CPU, MiB, milli-GPU, MiB of GPU memory; and how many there are."""
 
@@ -29,6 +32,7 @@ class Tenants(NamedTuple):
     capacity: Floats  # [r] of the whole cluster; infinite where it is not modelled
     weights: Floats  # [t, r]
     most: Floats  # [t, r] what a tenant may hold; infinite: no limit
+    guaranteed: Floats  # [t] milli-GPUs it may take back from others; 0 where nothing is guaranteed
     demands: Floats  # [s, r] of one job
     part: Floats  # [s] the largest part of a capacity that one job asks for
     usage: Floats  # [t] parts of the cluster × s, decayed, at `since`
@@ -72,14 +76,19 @@ class Turns(NamedTuple):
     counts: Ints  # lengths of these lists
     worked_out: Floats  # [1] when turns that change with time alone were last worked out, s
     recalculated: Floats  # [1] when priorities that change with time were last worked out, s
+    last_started: SmallInts  # [t] its running job that started last; -1: none. Kept where jobs are taken back
+    started_before: SmallInts  # [j] the running job of the same tenant that started before job j; -1: none
+    started_after: SmallInts  # [j]
+    next_victim: SmallInts  # [t] scratch of reclaim: which of its jobs goes next
+    above: Floats  # [t] scratch of reclaim: milli-GPUs it borrows on trial
 
 
 DIRTY, FLIPPED, OPENED, TURN_COUNTS = range(4)
 """Positions in Turns.counts."""
 
 
-def make_turns(jobs: Records, shapes: int, tenants: int) -> Turns:
-    """Return the classes of each tenant; no classes where there is no fairness."""
+def make_turns(jobs: Records, shapes: int, tenants: int, reclaims: bool) -> Turns:
+    """Return the classes of each tenant; no classes where there is no fairness. `reclaims`: who runs is listed."""
     of = np.zeros(shapes, np.int64)
     of[jobs["shape"]] = jobs["tenant"]
     first = np.searchsorted(np.sort(of), np.arange(tenants + 1))
@@ -89,12 +98,18 @@ def make_turns(jobs: Records, shapes: int, tenants: int) -> Turns:
         waiting=np.zeros(tenants, np.int64),
         dirty=np.zeros(tenants, np.int32),
         is_dirty=np.zeros(tenants, np.int32),
-        flipped=np.zeros(shapes, np.int32),
+        # A pass that takes jobs back has two parts, in each of which a class may be listed.
+        flipped=np.zeros(2 * shapes, np.int32),
         flipped_in=np.full(shapes, -1, np.int64),
-        opened=np.zeros(shapes, np.int32),
+        opened=np.zeros(2 * shapes, np.int32),
         counts=np.zeros(TURN_COUNTS, np.int64),
         worked_out=np.full(1, -np.inf),
         recalculated=np.full(1, -np.inf),
+        last_started=np.full(tenants, -1, np.int32),
+        started_before=np.full(jobs.size if reclaims else 1, -1, np.int32),
+        started_after=np.full(jobs.size if reclaims else 1, -1, np.int32),
+        next_victim=np.full(tenants, -1, np.int32),
+        above=np.zeros(tenants),
     )
 
 
@@ -163,6 +178,10 @@ def charge(world: World, j: int, sign: int, now: float) -> None:
         tenants.finish[t] = tenants.tag[t] + tenants.part[s] * job.predicted / tenants.weights[t, GPU]
         tenants.tag[t] = tenants.finish[t]
         tenants.drawn_for[t] = 0.0
+    if world.settings[0].reclaims == QUOTA_RECLAIM:
+        _list_running(world.turns, t, j, sign)
+    elif world.settings[0].reclaims != 0:
+        count_job(world.cohorts, j, t, s, sign)
     mark(world.turns, t)
 
 
@@ -177,3 +196,22 @@ def draw_turn(tenants: Tenants, t: int, s: int) -> None:
     if tenants.drawn_for[t] != tickets:
         tenants.drawn_for[t] = tickets
         tenants.tag[t] = tenants.virtual[0] - math.log(1.0 - uniform(tenants.random, t)) / tickets
+
+
+@compiled
+def _list_running(turns: Turns, t: int, j: int, sign: int) -> None:
+    """Enter job j, which starts, into the list of its tenant's running jobs (sign 1), or take it out (-1)."""
+    if sign > 0:
+        latest = wide(turns.last_started[t])
+        turns.started_before[j], turns.started_after[j] = latest, -1
+        if latest >= 0:
+            turns.started_after[latest] = j
+        turns.last_started[t] = j
+        return
+    before, after = wide(turns.started_before[j]), wide(turns.started_after[j])
+    if before >= 0:
+        turns.started_after[before] = after
+    if after >= 0:
+        turns.started_before[after] = before
+    else:
+        turns.last_started[t] = before
