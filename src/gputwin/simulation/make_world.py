@@ -71,6 +71,8 @@ def make_world(
     gang = int(shapes["instances"].max()) if tracked else 1
     roles = int(shapes["groups"].max())
     slots["node"] = -1
+    links = np.zeros(slots.size if tracked else 1, LINK)
+    knobs = knobs._replace(sharing=knobs.sharing._replace(slots=slots, links=links))
     totals = make_totals(requests, groups, shapes, workload.allowed, machines)
     tree = no_shape_tree()
     if settings["backfill"][0] in (GREEDY, EASY, FAIR_STRICT, FAIR_GREEDY) and not settings["preempts"][0]:
@@ -96,7 +98,7 @@ def make_world(
         totals=totals,
         events=events,
         slots=slots,
-        links=np.zeros(slots.size if tracked else 1, LINK),
+        links=links,
         first_end=np.full(machines.nodes.size, np.inf),
         running=np.zeros(jobs.size if tracked else 1, np.int32),
         reserved=np.zeros(gang, SLOT),

@@ -158,6 +158,8 @@ def _jobs(run: Run) -> pl.DataFrame:
     ).with_columns(
         pl.col("start_time", "end_time").fill_nan(None), pl.Series("wait_seconds", times.wait).fill_nan(None)
     )
+    if run.world.knobs.ratings.size:
+        frame = frame.with_columns(pl.Series("priority", records["priority"]))
     if has_changes(run):
         frame = with_lives(frame, run)
     jct = pl.lit(pl.Series(times.completion).fill_nan(None))

@@ -33,12 +33,14 @@ SETTINGS = np.dtype(
         ("corrects", np.int64),  # who outlives its prediction is believed to run as long again
         ("totals", np.int64),  # the room of every waiting shape is counted
         ("fair", np.int64),  # tenants are told apart: who holds what is counted
-        ("turns", np.int64),  # the tenant whose turn it is goes next
+        ("turns", np.int64),  # the tenant whose turn it is goes next, see `state/tenants.py`; 0: tenants take no turns
         ("gates", np.int64),  # a job may be held back though it fits
         ("drifts", np.int64),  # turns change with time alone
+        ("recalculates", np.int64),  # priorities of waiting jobs are worked out again from time to time
         ("reclaims", np.int64),  # tenants take back what others borrow: QUOTA_RECLAIM, …; 0: they do not
         ("victims", np.int64),  # whom a job may displace: BY_RANK, BY_BENEFIT or ON_BEST_NODE
         ("planned", np.int64),  # a planner says who runs, at rounds
+        ("mig", np.int64),  # devices are cut into MIG instances
     ],
     align=True,
 )

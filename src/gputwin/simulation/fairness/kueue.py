@@ -18,7 +18,7 @@ FAIRNESS.add(
 FAIRNESS.add(
     FairnessRule(
         "kueue-fair",
-        "as kueue-classical, but the queue with the lowest dominant share goes next, and preemption evens out shares: "
+        "as kueue-classical, but the queue with the lowest dominant share goes next, and preemption evens shares: "
         "by the strategies LessThanOrEqualToFinalShare (`final_share`) and LessThanInitialShare (`initial_share`)",
         source="Kueue, KEP-1714 (fair sharing)",
         parameters={"final_share": True, "initial_share": True},
