@@ -112,8 +112,8 @@ def factor(
 SHARINGS.add(
     SharingRule(
         "time-slice",
-        "up to `most` jobs have a GPU in turn, for `quantum_ms` each; a switch takes `least_switch_ms` to `most_switch_ms` by "
-        "the memory the job fills, and with `swap` also its memory's way out and in where all do not fit together (without, "
+        "up to `most` jobs have a GPU in turn, for `quantum_ms` each; a switch takes `least_switch_ms` to `most_switch_ms` "
+        "by the memory the job fills, and with `swap` also to move its memory out and in where all do not fit (without, "
         "memory must fit); a job that needs only a share of a GPU leaves the rest of its time to the others",
         factor,
         source="Xiao et al., Gandiva, OSDI'18, section 3.2 (time slicing)",
