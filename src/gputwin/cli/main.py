@@ -34,6 +34,7 @@ from gputwin.cli import (
     report,
     reproduce,
     reproduce_all,
+    reproduce_comparison,
     reproduce_schedulers,
     reproduce_sharing,
     runs,
@@ -80,6 +81,7 @@ def _common(
 app.add_typer(traces.app, name="traces")
 reproduce_schedulers.add_to(reproduce.app)
 reproduce_sharing.add_to(reproduce.app)
+reproduce_comparison.add_to(reproduce.app)
 reproduce_all.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(runs.app, name="runs")

@@ -28,6 +28,8 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FILE_ENDINGS = (".yaml", ".yml")
+NO_RULE = "none"
+"""Instead of a rule of fairness: tenants have terms only."""
 RULES = ("order", "backfill", "placement")
 """Fields that are always written."""
 
@@ -104,6 +106,7 @@ class CheckpointSpec(_Part):
     restart_seconds: AtLeastZero = 0.0
     resize_seconds: AtLeastZero = 0.0
     on_preemption: bool = True
+    grace_seconds: AtLeastZero | None = None
     most_stops: Annotated[int, Field(ge=1)] = 10_000
 
 
@@ -136,17 +139,33 @@ class ElasticitySpec(_Part):
 
 
 class TenantSpec(_Part):
-    """The terms of one tenant: its weight against others, and how many GPUs it may hold (no limit where not given)."""
+    """The terms of one tenant: its weight against others, how many GPUs it may hold (no limit where not given), and how
+    many are guaranteed (with `quota:reclaim=1`: its part by weight where not given).
+    """
 
     weight: Positive = 1.0
     gpus: AtLeastZero | None = None
+    weights: dict[Literal["cpu", "memory", "gpu", "gpu_memory"], Positive] = Field(default_factory=dict)
+    """By resource, where they differ from `weight`: tickets of a lottery, weights of DRF."""
+    group: str = ""
+    """Its place in the tree of tenants, as in research/nlp; for hdrf and slurm-multifactor."""
+    guaranteed: AtLeastZero | None = None
 
 
 class FairnessSpec(_Part):
-    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name."""
+    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name.
+
+    The rule `none` is none at all: the terms are for an order that weighs tenants.
+    """
 
     policy: Policy
     tenants: dict[str, TenantSpec] = Field(default_factory=dict)
+    groups: dict[str, Positive] = Field(default_factory=dict)
+    """Weights of groups among their siblings, by path; 1 where not given."""
+    queues: str | None = None
+    """A YAML file of Kueue's ClusterQueues, Cohorts and LocalQueues, for kueue-classical and kueue-fair."""
+    default_queue: str | None = None
+    """The ClusterQueue of tenants that have no queue of their own; without it, such a tenant is an error."""
 
 
 def _as_fairness(value: Any) -> Any:
@@ -254,8 +273,10 @@ class Scenario(_Part):
         limits = {} if self.power is None else self.power.limits
         for model, speed in speeds_under_limits(limits).items():
             speeds[model] = speeds.get(model, 1.0) * speed
+        preemption, preemption_parameters = parse_policy(self.preemption)
         return Changes(
-            preemption=self.preemption,
+            preemption=preemption,
+            preemption_parameters=preemption_parameters,
             speed=("gpu-model" if speeds else "") if self.speed is None else self.speed.policy.name,
             speeds=speeds,
             speed_parameters={} if self.speed is None else self.speed.policy.parameters,
@@ -311,9 +332,15 @@ def _or_infinity(value: float | None) -> float:
     return math.inf if value is None else value
 
 
+def _terms(spec: TenantSpec) -> Terms:
+    weights: dict[str, float] = dict(spec.weights.items())
+    return Terms(spec.weight, spec.gpus, weights, spec.group, spec.guaranteed)
+
+
 def _fairness(spec: FairnessSpec) -> Fairness:
-    terms = {name: Terms(t.weight, t.gpus) for name, t in spec.tenants.items()}
-    return Fairness(spec.policy.name, spec.policy.parameters, terms)
+    terms = {name: _terms(tenant) for name, tenant in spec.tenants.items()}
+    rule = "" if spec.policy.name == NO_RULE else spec.policy.name
+    return Fairness(rule, spec.policy.parameters, terms, dict(spec.groups), spec.queues, spec.default_queue)
 
 
 def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:

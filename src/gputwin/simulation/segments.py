@@ -25,6 +25,8 @@ def has_changes(run: Run) -> bool:
 def segments_of(run: Run) -> pl.DataFrame:
     """Return who ran when (s), how fast, and why that ended: one row per stretch in one place at one rate.
 
+    `by`, where jobs can be stopped: the row of the job that took its place.
+
     A job that still runs when the run is over has a last segment that ends with it.
     """
     jobs = run.world.queue.jobs
@@ -37,6 +39,7 @@ def segments_of(run: Run) -> pl.DataFrame:
                 "end_time": log["end"],
                 "rate": log["rate"],
                 "why": pl.Series(REASONS, dtype=pl.Categorical).gather(log["why"]),
+                "by": pl.Series(log["by"]).replace(-1, None).cast(pl.UInt32),
             }
         )
     ran = np.flatnonzero((jobs["outcome"] == FINISHED) | (jobs["outcome"] == RUNS))

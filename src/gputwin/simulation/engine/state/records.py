@@ -202,8 +202,13 @@ class Knobs(NamedTuple):
     numbers: Floats  # CPU and GPU (milli) of the largest node
     order: Floats  # the order's parameters, in the sequence it declares them
     placement: Floats  # the placement's
+    preemption: Floats  # the preemption rule's
     typical: Records
     random: NDArray[np.uint64]
+    ratings: Floats  # [j] what does not change of a job's priority; empty: the order does not ask for it
+    shares: (
+        Floats  # [t] the fair-share factor of each tenant when priorities were last worked out; empty: not asked for
+    )
     sharing: Sharing
 
 
@@ -213,12 +218,18 @@ LARGEST_CPU, LARGEST_GPU = 0, 1
 
 @inlined
 def draw(knobs: Knobs) -> float:
-    """Return a uniform number in [0, 1) (xorshift64*, Vigna 2016), the same on every machine."""
-    x = knobs.random[0]
+    """Return a uniform number in [0, 1), the same on every machine."""
+    return uniform(knobs.random, 0)
+
+
+@inlined
+def uniform(states: NDArray[np.uint64], i: int) -> float:
+    """Return a uniform number in [0, 1) from the i-th generator (xorshift64*, Vigna 2016)."""
+    x = states[i]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
-    knobs.random[0] = x
+    states[i] = x
     return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
 
 
