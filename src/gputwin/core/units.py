@@ -54,6 +54,16 @@ def format_duration(seconds: float | None) -> str:
     return f"{total // 86400} d {total % 86400 // 3600} h"
 
 
+def signed_duration(seconds: float) -> str:
+    """Return a difference of times with its sign: "+5 min 10 s", "-56 s"."""
+    return ("+" if seconds >= 0 else "") + format_duration(seconds)
+
+
+def percent(share: float, digits: int = 0, *, signed: bool = False) -> str:
+    """Return a share as a percentage, the same everywhere: "97 %", "+2.5 %"."""
+    return f"{100 * share:{'+' if signed else ''},.{digits}f} %"
+
+
 def format_count(value: float | None) -> str:
     """Return a count with thousands separators; "–" for none."""
     return "–" if value is None else f"{value:,.0f}"

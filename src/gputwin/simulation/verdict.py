@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import polars as pl
 
-from gputwin.core.units import MINUTE, format_duration
+from gputwin.core.units import MINUTE, format_duration, percent
 from gputwin.simulation.result import SimulationResult
 
 SHORT_WAIT, LONG_WAIT = MINUTE, 10 * MINUTE
@@ -76,7 +76,7 @@ def idle_while_waiting(result: SimulationResult) -> str:
     if idle < IDLE_SHARE or not behind:
         return ""
     return (
-        f"While jobs wait, {idle:.0%} of the GPUs are idle: in strict order one job that does not fit holds up all "
+        f"While jobs wait, {percent(idle)} of the GPUs are idle: in strict order one job that does not fit holds up all "
         "behind it; try --backfill greedy."
     )
 
@@ -87,7 +87,7 @@ def _cause(result: SimulationResult) -> str:
     if total <= 0:
         return ""
     name = max(causes, key=causes.__getitem__)
-    return f"; {causes[name] / total:.0%} of it {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
+    return f"; {percent(causes[name] / total)} of it {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
 
 
 def _left(result: SimulationResult) -> str:

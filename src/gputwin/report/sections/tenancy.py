@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.aggregates import mean
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
@@ -36,13 +37,19 @@ def tenancy(subject: Subject) -> Section | None:
     }
     figure = charts.bars(by.head(_MOST), "entity", shares, "share", percent=True)
     top = by.sort("queues_share").row(-1, named=True)
-    caption = f"By virtual cluster, largest first; {top['entity']} queues most: {top['queues_share']:.1%} of the time."
+    caption = (
+        f"By virtual cluster, largest first; {top['entity']} queues most: "
+        f"{percent(top['queues_share'], 1)} of the time."
+    )
     parts.append(FigurePart("virtual-cluster-queues", "Full, and queued beside idle GPUs", figure, caption, by))
     rows = [
         (
             r["entity"],
             *(number(r[c]) for c in ("total_gpus", "running_gpus", "pending_gpus")),
-            *("–" if r.get(c) is None else f"{r[c]:.1%}" for c in (*shares, "large_queue_share", "small_queue_share")),
+            *(
+                "–" if r.get(c) is None else percent(r[c], 1)
+                for c in (*shares, "large_queue_share", "small_queue_share")
+            ),
         )
         for r in by.head(_MOST).to_dicts()
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.analysis.topic import Remark
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
 from gputwin.simulation.cluster_at import tenant_use
@@ -43,7 +43,7 @@ def _table(view: TenantView) -> TablePart:
                 row["tenant"],
                 f"{row['jobs']:,}",
                 number(row["gpu_hours"]),
-                *((("–" if used is None else f"{used:.0%}"),) if has_use else ()),
+                *((("–" if used is None else percent(used)),) if has_use else ()),
                 _duration(row["mean_wait_seconds"]),
                 _duration(row["p95_wait_seconds"]),
             )
@@ -89,7 +89,7 @@ def quotas(result: SimulationResult) -> list[TablePart]:
     rows = []
     for name, gpus in limits.items():
         mean, most = use[name]["mean"], use[name]["most"]
-        share = f"{mean / gpus:.0%}" if gpus else "–"
+        share = percent(mean / gpus) if gpus else "–"
         rows.append((name, number(gpus), number(mean), share, number(most), number(max(most - gpus, 0.0))))
     kinds = {"tenant": Kind.CODE} | dict.fromkeys(
         ("nominal GPUs", "used, mean", "of nominal", "used at most", "borrowed at most"), Kind.NUMBER
@@ -106,7 +106,9 @@ def stops_section(result: SimulationResult) -> Section | None:
     jobs = max(result.summary["jobs"], 1)
     by_reason = tuple((why.replace("_", " "), f"{count:,}") for why, count in stops.items())
     time = tuple(
-        (name.replace("_", " "), format_duration(abs(v) / jobs), f"{v / total:.1%}") for name, v in parts.items() if v
+        (name.replace("_", " "), format_duration(abs(v) / jobs), percent(v / total, 1))
+        for name, v in parts.items()
+        if v
     )
     many = sum(stops.values())
     text = f"Running jobs were stopped {many:,} times." if many else "No running job was stopped."

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.studies.prediction_value.study import FIFO, NOISE, ORACLE, PredictionValue, RuleOutcome
 
 _NO_WAIT_SECONDS = 1.0
+_MOST_OF_IT = 0.9
+"""Share of the gain from which on better predictions can add little."""
 
 
 def verdict(value: PredictionValue) -> str:
@@ -13,18 +15,29 @@ def verdict(value: PredictionValue) -> str:
     fifo, oracle = value.of(FIFO), value.of(ORACLE)
     if max(o.mean_wait_seconds for o in value.outcomes) < _NO_WAIT_SECONDS:
         return "Jobs hardly wait on this cluster, so no order of jobs can shorten their waits."
-    said = f"Knowing all durations, shortest-job-first {_effect(fifo, oracle)}."
     tested = [o for o in value.outcomes if o.rule not in (FIFO, ORACLE) and not o.rule.startswith(NOISE)]
     best = min(tested, key=lambda o: o.mean_wait_seconds, default=None)
+    said = f"{_answer(oracle, best)} Knowing all durations, shortest-job-first {_effect(fifo, oracle)}."
     if best is not None:
-        kept = f": {best.gain_kept:.0%} of what knowing them brings" if best.gain_kept is not None else ""
-        said += f" By {best.rule}, the best of {len(tested)} models here, it {_effect(fifo, best)}{kept}."
+        said += f" By {best.rule}, the best of {len(tested)} models here, it {_effect(fifo, best)}."
     if value.load > 1:
         said += (
             f" The jobs offer {value.load:.2f} times what the cluster has: waits grow with the length of the trace, and so "
             "do these differences."
         )
     return said
+
+
+def _answer(oracle: RuleOutcome, best: RuleOutcome | None) -> str:
+    """Return whether better predictions than those tested would help, in one plain sentence."""
+    if not oracle.is_shorter:
+        return "Better predictions of durations would not help: knowing them all is not proven to shorten waits here."
+    if best is None or best.gain_kept is None:
+        return "Knowing durations would help."
+    kept = f"predictions by {best.rule} already bring {percent(best.gain_kept)} of what knowing all durations would"
+    if best.gain_kept >= _MOST_OF_IT:
+        return f"Better predictions would help little: {kept}."
+    return f"Better predictions would help: {kept.replace('already bring', 'bring only')}."
 
 
 def _effect(fifo: RuleOutcome, other: RuleOutcome) -> str:
