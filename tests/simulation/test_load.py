@@ -144,7 +144,7 @@ def test_a_resource_that_a_node_does_not_tell_is_never_short() -> None:
     ("tasks", "says"),
     [
         (THREE[:2], "fits with room"),
-        ([*THREE, {"submit_time": 10.0, "start_time": 10.0, "end_time": 11.0}], r"20(\.0)?% of the time"),
+        ([*THREE, {"submit_time": 10.0, "start_time": 10.0, "end_time": 11.0}], r"20(\.0)? % of the time"),
         ([{**task, "instances": 4, "gpu_count": 1} for task in THREE], "does not fit"),
         ([*THREE[:2], {**THREE[2], "gpu_count": 8}], "1 of 3 tasks can never be placed"),
     ],

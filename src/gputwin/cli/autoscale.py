@@ -104,7 +104,7 @@ def run(
 
         gputwin autoscale genai --rule hpa --rule hybrid --sla 3m --json
 
-        gputwin autoscale synthetic:pai2020?jobs=100000 --cluster pai2020 --spot 0 --spot 0.3
+        gputwin autoscale "synthetic:pai2020?jobs=100000" --cluster pai2020 --spot 0 --spot 0.3
     """
     if cluster is not None:
         from gputwin.cli.node_pools import PoolArguments, run_pools

@@ -6,6 +6,7 @@ import math
 import re
 from fractions import Fraction
 from functools import lru_cache
+from typing import SupportsFloat
 
 from gputwin.core.errors import UserError, shorten
 
@@ -59,9 +60,11 @@ def signed_duration(seconds: float) -> str:
     return ("+" if seconds >= 0 else "") + format_duration(seconds)
 
 
-def percent(share: float, digits: int = 0, *, signed: bool = False) -> str:
-    """Return a share as a percentage, the same everywhere: "97 %", "+2.5 %"."""
-    return f"{100 * share:{'+' if signed else ''},.{digits}f} %"
+def percent(share: SupportsFloat | None, digits: int = 0, *, signed: bool = False) -> str:
+    """Return a share as a percentage, the same everywhere: "97 %", "+2.5 %"; "–" for none."""
+    if share is None:
+        return "–"
+    return f"{100 * float(share):{'+' if signed else ''},.{digits}f} %"
 
 
 def format_count(value: float | None) -> str:

@@ -25,7 +25,7 @@ def recommendation(comparison: Comparison) -> str:
         return (
             f"All scenarios let jobs wait alike, {format_duration(best['mean wait'])} on average: choose the simplest."
         )
-    if best["scenario"] == comparison.baseline:
+    if str(best["scenario"]) == comparison.baseline:
         return (
             f"Stay with {best['scenario']}: no other scenario has a shorter mean wait than its "
             f"{format_duration(best['mean wait'])}."
@@ -48,7 +48,7 @@ def choice(comparison: Comparison) -> dict[str, float]:
     """Return the row of the scenario to choose: of those that do about as well as the shortest mean wait, the one that
     stops the fewest jobs, and of those the one given first, which its author thinks the simplest."""
     ranked = _ranked(comparison)
-    if ranked[0]["scenario"] == comparison.baseline or not _is_sure(comparison, ranked[0]):
+    if str(ranked[0]["scenario"]) == comparison.baseline or not _is_sure(comparison, ranked[0]):
         return ranked[0]
     order = {label: k for k, label in enumerate(comparison.labels)}
     sure = [r for r in _alike(comparison) if _is_sure(comparison, r)]
