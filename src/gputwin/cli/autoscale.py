@@ -27,7 +27,7 @@ def run(
     policy: Annotated[
         list[Path] | None,
         typer.Option(
-            "--policy", help="Manifest of your own (HPA, ScaledObject, Knative Service), beside them; repeatable."
+            "--policy", help="Manifest of your own (HPA, ScaledObject, Knative Service) to compare too; repeatable."
         ),
     ] = None,
     sla: Annotated[
@@ -94,7 +94,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare scaling rules on a trace of requests: cost, SLA, latency, capacity, beside perfect foresight.
+    """Compare scaling rules on a trace of requests: cost, SLA, latency, capacity, compared with perfect foresight.
 
     Examples:
 

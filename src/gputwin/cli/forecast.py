@@ -46,7 +46,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Forecast demand, with every model's backtest beside naive, mean and zero.
+    """Forecast demand, with every model's backtest compared with the last value, the mean and zero.
 
     Examples:
 

@@ -84,7 +84,7 @@ def queueing_models(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Every queueing model beside a simulation of that very model: the table of docs/queueing-models.md.
+    """Every queueing model compared with a simulation of that very model: the table of docs/queueing-models.md.
 
     Takes about three minutes.
 
@@ -104,7 +104,7 @@ def queueing_models(
             fresh.write_text(result.page(), encoding="utf-8")
 
     def render() -> None:
-        table("Queueing models beside simulation, 99.9 % intervals", COLUMNS, result.cells())
+        table("Queueing models and simulation, 99.9 % intervals", COLUMNS, result.cells())
         say(result.verdict())
 
     emit(result.to_json(), json, render)
@@ -159,7 +159,7 @@ def dlrm2025_forecast(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Forecasts of the DLRM 2025 trace's demand beside reference figures.
+    """Forecasts of the DLRM 2025 trace's demand compared with reference figures.
 
     Get the file with `gputwin traces fetch dlrm2025`.
 

@@ -18,7 +18,7 @@ CAUSE_WORDS = {
     "quota_or_fairness": "for quota or fairness",
     "gpu_shortage": "for free GPUs",
     "gpu_model": "for GPUs of the model they need",
-    "cpu_or_memory": "for CPU or memory, beside free GPUs",
+    "cpu_or_memory": "for CPU or memory, while GPUs are free",
     "fragmentation": "for GPUs that are free but scattered over nodes",
     "max_per_node": "for nodes below their limit of instances",
     "rdma": "for RDMA",

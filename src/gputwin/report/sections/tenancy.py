@@ -33,7 +33,7 @@ def tenancy(subject: Subject) -> Section | None:
     shares = {
         "allocated_share": "allocated",
         "queues_share": "time with a queue",
-        "queues_beside_idle_share": "time with a queue beside idle GPUs",
+        "queues_beside_idle_share": "time with a queue while GPUs are idle",
     }
     figure = charts.bars(by.head(_MOST), "entity", shares, "share", percent=True)
     top = by.sort("queues_share").row(-1, named=True)
@@ -41,7 +41,7 @@ def tenancy(subject: Subject) -> Section | None:
         f"By virtual cluster, largest first; {top['entity']} queues most: "
         f"{percent(top['queues_share'], 1)} of the time."
     )
-    parts.append(FigurePart("virtual-cluster-queues", "Full, and queued beside idle GPUs", figure, caption, by))
+    parts.append(FigurePart("virtual-cluster-queues", "Full, and queued while GPUs are idle", figure, caption, by))
     rows = [
         (
             r["entity"],
@@ -59,7 +59,7 @@ def tenancy(subject: Subject) -> Section | None:
         "waited for",
         "share allocated",
         "queued",
-        "queued beside idle",
+        "queued while idle",
         "large jobs queue",
         "small jobs queue",
     )
