@@ -112,7 +112,7 @@ def _render_goodput(summary: dict[str, Any]) -> None:
         return
     hours = {name: goodput[f"{name}_gpu_hours"] for name in PARTS}
     held = max(sum(max(value, 0.0) for value in hours.values()), 1e-12)
-    rows = [[PARTS[name], f"{value:,.1f}", f"{value / held:.1%}"] for name, value in hours.items() if value]
+    rows = [[PARTS[name], f"{value:,.1f}", percent(value / held, 1)] for name, value in hours.items() if value]
     table("Goodput: GPU-hours held", ["part", "GPU-hours", "share"], rows)
 
 

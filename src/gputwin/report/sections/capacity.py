@@ -105,7 +105,7 @@ def _curve(plan: Plan) -> FigurePart:
     values = pl.concat([known["value_seconds"].cast(pl.Float64), pl.Series([max(plan.target.seconds, 1.0)])])
     figure = blank(
         height=380,
-        xaxis={"title": "nodes"},
+        xaxis={"title": "nodes", **({"dtick": 1} if frame["nodes"].n_unique() <= 12 else {})},
         yaxis=duration_axis(plan.target.name.replace("_", " "), values),
         showlegend=False,
     )

@@ -15,7 +15,7 @@ from gputwin.profiling.profile import Profile
 from gputwin.report import profile_figures as figures
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone, number
 from gputwin.studies.prediction_value.study import PredictionValue
-from gputwin.studies.prediction_value.verdict import verdict
+from gputwin.studies.prediction_value.verdict import short_verdict, verdict
 
 _MOST_CLASSES = 12
 _MOST_RIGHT = 0.5
@@ -191,7 +191,7 @@ def headline(profile: Profile, value: PredictionValue | None = None) -> str:
         f"{percent(best.within_2x)} of durations are predicted within a factor of two before the job starts "
         f"({profile.chosen} model, tested in time order)."
     )
-    return text if value is None else f"{verdict(value)} {text}"
+    return text if value is None else f"{short_verdict(value)} {text}"
 
 
 def _calibration(profile: Profile) -> pl.DataFrame:

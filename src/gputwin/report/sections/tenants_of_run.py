@@ -114,7 +114,7 @@ def stops_section(result: SimulationResult) -> Section | None:
     goodput = result.summary.get("goodput") or {}
     hours = {words: goodput.get(f"{name}_gpu_hours", 0.0) for name, words in PARTS.items()}
     held = max(sum(max(value, 0.0) for value in hours.values()), 1e-12)
-    gpu_hours = tuple((words, f"{v:,.1f}", f"{v / held:.1%}") for words, v in hours.items() if v)
+    gpu_hours = tuple((words, f"{v:,.1f}", percent(v / held, 1)) for words, v in hours.items() if v)
     many = sum(stops.values())
     text = f"Running jobs were stopped {many:,} times." if many else "No running job was stopped."
     return Section(

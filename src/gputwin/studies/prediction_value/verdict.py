@@ -15,8 +15,7 @@ def verdict(value: PredictionValue) -> str:
     fifo, oracle = value.of(FIFO), value.of(ORACLE)
     if max(o.mean_wait_seconds for o in value.outcomes) < _NO_WAIT_SECONDS:
         return "Jobs hardly wait on this cluster, so no order of jobs can shorten their waits."
-    tested = [o for o in value.outcomes if o.rule not in (FIFO, ORACLE) and not o.rule.startswith(NOISE)]
-    best = min(tested, key=lambda o: o.mean_wait_seconds, default=None)
+    tested, best = _tested(value), _best(value)
     said = f"{_answer(oracle, best)} Knowing all durations, shortest-job-first {_effect(fifo, oracle)}."
     if best is not None:
         said += f" By {best.rule}, the best of {len(tested)} models here, it {_effect(fifo, best)}."
@@ -26,6 +25,28 @@ def verdict(value: PredictionValue) -> str:
             "do these differences."
         )
     return said
+
+
+def short_verdict(value: PredictionValue) -> str:
+    """Return the answer and the mean waits behind it, without intervals."""
+    fifo, oracle = value.of(FIFO), value.of(ORACLE)
+    if max(o.mean_wait_seconds for o in value.outcomes) < _NO_WAIT_SECONDS:
+        return verdict(value)
+    best = _best(value)
+    waits = f"{format_duration(fifo.mean_wait_seconds)} in order of arrival"
+    if best is not None:
+        waits += f", {format_duration(best.mean_wait_seconds)} shortest first by {best.rule}"
+    known = format_duration(oracle.mean_wait_seconds)
+    return f"{_answer(oracle, best)} The mean wait is {waits}, {known} shortest first with all durations known."
+
+
+def _best(value: PredictionValue) -> RuleOutcome | None:
+    """Return the model whose predictions give the shortest mean wait."""
+    return min(_tested(value), key=lambda o: o.mean_wait_seconds, default=None)
+
+
+def _tested(value: PredictionValue) -> list[RuleOutcome]:
+    return [o for o in value.outcomes if o.rule not in (FIFO, ORACLE) and not o.rule.startswith(NOISE)]
 
 
 def _answer(oracle: RuleOutcome, best: RuleOutcome | None) -> str:
