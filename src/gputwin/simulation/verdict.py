@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from gputwin.core.units import MINUTE, format_duration
+from gputwin.core.units import MINUTE, format_duration, percent
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import NO_RULE
 
@@ -19,7 +19,7 @@ CAUSE_WORDS = {
     "quota_or_fairness": "for quota or fairness",
     "gpu_shortage": "for free GPUs",
     "gpu_model": "for GPUs of the model they need",
-    "cpu_or_memory": "for CPU or memory, beside free GPUs",
+    "cpu_or_memory": "for CPU or memory, while GPUs are free",
     "fragmentation": "for GPUs that are free but scattered over nodes",
     "max_per_node": "for nodes below their limit of instances",
     "rdma": "for RDMA",
@@ -94,7 +94,7 @@ def idle_while_waiting(result: SimulationResult) -> str:
     if idle < IDLE_SHARE or not behind:
         return ""
     return (
-        f"While jobs wait, {idle:.0%} of the GPUs are idle: in strict order one job that does not fit holds up all "
+        f"While jobs wait, {percent(idle)} of the GPUs are idle: in strict order one job that does not fit holds up all "
         "behind it; try --backfill greedy."
     )
 
@@ -105,7 +105,7 @@ def _cause(result: SimulationResult) -> str:
     if total <= 0:
         return ""
     name = max(causes, key=causes.__getitem__)
-    return f"; {causes[name] / total:.0%} of it {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
+    return f"; {percent(causes[name] / total)} of it {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
 
 
 def _left(result: SimulationResult) -> str:
