@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -28,6 +28,7 @@ from gputwin.simulation.engine.world import (
     TOPOLOGY,
     World,
 )
+from gputwin.simulation.faults.schedule import scheduled
 from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
 from gputwin.simulation.planning.drive import RoundDriver
@@ -89,6 +90,8 @@ def run(
     changes = settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
     check_fairness(scheduler, order, changes)
     workload = _prepared(workload, changes, scheduler.fairness)
+    if changes.faults is not None:
+        changes = replace(changes, faults=scheduled(changes.faults, cluster, workload, seed))
     machines = make_machines(cluster, workload)
     knobs = Knobs(
         numbers=largest_node(machines),
