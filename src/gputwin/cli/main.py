@@ -22,6 +22,7 @@ from gputwin.cli import (
     forecast,
     generate,
     ingest,
+    interference,
     merge,
     mig,
     place,
@@ -35,6 +36,7 @@ from gputwin.cli import (
     reproduce_all,
     reproduce_comparison,
     reproduce_schedulers,
+    reproduce_sharing,
     runs,
     serve,
     simulate,
@@ -78,6 +80,7 @@ def _common(
 
 app.add_typer(traces.app, name="traces")
 reproduce_schedulers.add_to(reproduce.app)
+reproduce_sharing.add_to(reproduce.app)
 reproduce_comparison.add_to(reproduce.app)
 reproduce_all.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
@@ -104,6 +107,7 @@ for verb in (
     place,
     fit,
     mig,
+    interference,
     tune,
     study,
     report,

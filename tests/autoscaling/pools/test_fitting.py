@@ -6,8 +6,9 @@ import random
 
 import pytest
 
+from gputwin.autoscaling.pools.columns import Axes, wants_of
 from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, pack_new, place, take
-from gputwin.autoscaling.pools.interface import NodeType, Task
+from gputwin.autoscaling.pools.interface import Node, NodeType, Task
 
 
 def plain_place(tasks, rooms):
@@ -60,11 +61,14 @@ def test_places_as_a_plain_search_does(seed):
     rooms = [
         (dice.choice("ab"), {"cpu": dice.randint(0, 6), "gpu": dice.randint(0, 4)}) for _ in range(dice.randint(0, 4))
     ]
-    other = [(name, dict(room)) for name, room in rooms]
-    assert place(tasks, rooms) == plain_place(tasks, other)
-    assert [{k: v for k, v in r.items() if v} for _, r in rooms] == [
-        {k: v for k, v in r.items() if v} for _, r in other
+    axes = Axes(tuple(NodeType(name, 1.0, {"cpu": 6, "gpu": 4}) for name in "ab"))
+    nodes = [
+        Node(f"n{i}", name, (Task("jobs", {"cpu": 6 - room["cpu"], "gpu": 4 - room["gpu"]}),))
+        for i, (name, room) in enumerate(rooms)
     ]
+    columns = axes.rooms_on(nodes)
+    assert place(tasks, columns, axes) == plain_place(tasks, rooms)
+    assert columns.free.tolist() == [[room["cpu"], room["gpu"]] for _, room in rooms]
 
 
 @pytest.mark.parametrize("seed", range(300))
@@ -72,5 +76,5 @@ def test_packs_new_nodes_as_a_plain_search_does(seed):
     dice = random.Random(seed)
     tasks, kind = some_tasks(dice), NodeType("a", 1.0, {"cpu": dice.randint(0, 6), "gpu": dice.randint(0, 4)})
     most = dice.randint(0, 6)
-    packed = pack_new(tasks, kind, most)
+    packed = pack_new(wants_of(tasks, Axes((kind,))), kind, most)
     assert (packed.nodes, list(packed.placed)) == plain_pack(tasks, kind, most)

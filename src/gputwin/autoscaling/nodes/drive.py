@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 from gputwin.autoscaling.nodes.observe import Observer, node_types
 from gputwin.autoscaling.nodes.spec import Lane, Layout, NodePools
 from gputwin.autoscaling.nodes.supply import SpotSupply
+from gputwin.autoscaling.nodes.zones import ZonedNodes
 from gputwin.autoscaling.pools.cluster_autoscaler import ClusterAutoscaler, NodeGroup
 from gputwin.autoscaling.pools.interface import Launch, NodeType, PoolDecision
 from gputwin.autoscaling.pools.karpenter import Karpenter
@@ -47,6 +49,8 @@ class PoolLog:
     events: list[NodeEvent] = field(default_factory=list)
     decisions: int = 0
     longest_chain: int = 0
+    at_limit: Counter[str] = field(default_factory=Counter)
+    """Decisions at which jobs waited and no more nodes of a type could be had, by type."""
 
     def count(self, what: str) -> int:
         """Return how many nodes were launched, removed, reclaimed or refused."""
@@ -69,6 +73,7 @@ class PoolDriver:
         """Take the run to where all jobs have started, or to where no rule helps those who wait."""
         world = stepper.world
         self._begin = now = float(world.queue.jobs["submit"][0])
+        self._zoned = ZonedNodes(self.layout, self.supply)
         self._observer = Observer(self.layout, world, movable=self.pools.movable)
         self._types = node_types(self.layout, world)
         self._rule = self._make_rule(self._types)
@@ -131,10 +136,15 @@ class PoolDriver:
         world = stepper.world
         self.log.decisions += 1
         state = world.machines.nodes["state"]
-        for node in [n for n in self._observer.names if state[n] == OFF]:
+        is_off = (state == OFF).tolist()
+        for node in [n for n in self._observer.names if is_off[n]]:
             self._names.pop(self._observer.names.pop(node), None)
-        room = {lane.type: self._launchable(world, lane, now) for lane in self.layout.lanes}
-        rule = self._limited(room, state)
+        starts = [lane.first for lane in self.layout.lanes]
+        on = dict(
+            zip(self._observer.types, np.add.reduceat(state != OFF, starts, dtype=np.int64).tolist(), strict=True)
+        )
+        room = {lane.type: self._launchable(state, lane, on, now) for lane in self.layout.lanes}
+        rule = self._limited(room, on)
         seen = self._observer.observe(world, now)
         decision, memory = rule.decide(seen, self._memory)
         if seen.waiting and not decision.launches and not (state == BOOTING).any():
@@ -143,56 +153,42 @@ class PoolDriver:
             if again.launches:
                 decision, memory = again, after
         self._memory = memory
+        if seen.waiting:
+            self.log.at_limit.update(name for name, count in room.items() if count == 0)
         self.log.longest_chain = max(self.log.longest_chain, int(decision.measures.get("longest_chain", 0)))
         self._launch(stepper, now, decision.launches, room)
         self._remove(stepper, now, decision)
         return bool(decision.launches or decision.removals)
 
-    def _limited(self, room: Mapping[str, int], state: Any) -> ClusterAutoscaler | Karpenter:
-        """Return the rule with what can be had just now."""
+    def _limited(self, room: Mapping[str, int], on: Mapping[str, int]) -> ClusterAutoscaler | Karpenter:
+        """Return the rule with what can be had just now; `on` counts the nodes of each lane that are not off."""
         if isinstance(self._rule, Karpenter):
             return replace(self._rule, unavailable=tuple(name for name, count in room.items() if count == 0))
-        on = {lane.type: int((state[lane.first : lane.first + lane.count] != OFF).sum()) for lane in self.layout.lanes}
         groups = (replace(g, maximum=on[g.name] + room[g.name]) for g in self._rule.groups)
         return replace(self._rule, groups=tuple(groups))
 
-    def _launchable(self, world: World, lane: Lane, now: float) -> int:
+    def _launchable(self, state: Any, lane: Lane, on: Mapping[str, int], now: float) -> int:
         """Return how many more nodes of the lane can be had."""
-        state = world.machines.nodes["state"]
-        off = int((state[lane.first : lane.first + lane.count] == OFF).sum())
-        in_pool = sum(
-            int((state[other.first : other.first + other.count] != OFF).sum())
-            for other in self.layout.lanes
-            if other.pool == lane.pool
-        )
-        room = min(off, max(self.layout.most[lane.pool] - in_pool, 0))
-        if lane.is_spot and self.supply.zones:
-            room = min(room, sum(len(free) for free in self._free_in_zones(state, lane, now)))
+        in_pool = sum(on[other.type] for other in self.layout.lanes if other.pool == lane.pool)
+        room = min(lane.count - on[lane.type], max(self.layout.most[lane.pool] - in_pool, 0))
+        if lane.is_spot and self.supply.zones and room:
+            room = min(room, self._zoned.room(state, lane, now - self._begin))
         return room
 
-    def _free_in_zones(self, state: Any, lane: Lane, now: float) -> list[list[int]]:
-        """Return for each zone the nodes of the lane that could be started there."""
-        found = []
-        for z, zone in enumerate(self.supply.zones):
-            nodes = range(lane.first + z, lane.first + lane.count, len(self.supply.zones))
-            off = [n for n in nodes if state[n] == OFF]
-            allowed = math.floor(zone.share_at(now - self._begin) * len(nodes) + 1e-9)
-            found.append(off[: max(allowed - (len(nodes) - len(off)), 0)])
-        return found
-
     def _launch(self, stepper: Stepper, now: float, launches: tuple[Launch, ...], room: dict[str, int]) -> None:
-        world, delays = stepper.world, {}
+        world = stepper.world
+        delays: dict[int, float] = {}
         state = world.machines.nodes["state"]
         for lane in self.layout.lanes:
             wanted = [launch for launch in launches if launch.type == lane.type]
             if not wanted:
                 continue
             if lane.is_spot and self.supply.zones:
-                free = [n for nodes in self._free_in_zones(state, lane, now) for n in nodes]
+                free = self._zoned.free(state, lane, now - self._begin)
             else:
-                free = [n for n in range(lane.first, lane.first + lane.count) if state[n] == OFF]
-            others = (o for o in self.layout.lanes if o.pool == lane.pool and o is not lane)
-            taken = sum(lane_of in delays for o in others for lane_of in range(o.first, o.first + o.count))
+                free = (lane.first + np.flatnonzero(state[lane.first : lane.first + lane.count] == OFF)).tolist()
+            others = [o for o in self.layout.lanes if o.pool == lane.pool and o is not lane]
+            taken = sum(o.first <= node < o.first + o.count for o in others for node in delays)
             free = free[: max(room[lane.type] - taken, 0)]
             for launch, node in zip(wanted, free, strict=False):
                 delays[node] = self._boot_seconds(node)
@@ -248,16 +244,11 @@ class PoolDriver:
                 (stops if kind == "stop" else due).append(node)
         stop_nodes(stepper, now, stops)
         state = stepper.world.machines.nodes["state"]
-        for lane in self.layout.lanes if self.supply.zones else ():
-            if not lane.is_spot:
-                continue
-            for z, zone in enumerate(self.supply.zones):
-                nodes = range(lane.first + z, lane.first + lane.count, len(self.supply.zones))
-                on = [n for n in nodes if state[n] in (UP, BOOTING) and n not in due and n not in stops]
-                excess = len(on) - math.floor(zone.share_at(now - self._begin) * len(nodes) + 1e-9)
-                if excess > 0:
-                    picked = stream(self.seed, "reclaim", lane.first, z, round(now)).permutation(len(on))[:excess]
-                    due += [on[k] for k in sorted(picked)]
+        for cell, nodes, most in self._zoned.excess(state, now - self._begin):
+            on = [n for n in nodes if n not in due and n not in stops]
+            if len(on) > most:
+                picked = stream(self.seed, "reclaim", cell, round(now)).permutation(len(on))[: len(on) - most]
+                due += [on[k] for k in sorted(picked)]
         due = [n for n in due if state[n] in (UP, BOOTING)]
         for node in due:
             self.log.events.append(NodeEvent(now, node, self._observer.lane(node).type, "reclaimed", "spot"))

@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputwin.autoscaling.nodes.spec import Lane, Layout
-from gputwin.autoscaling.pools.interface import Node, NodeType, PoolObservation, Task
+from gputwin.autoscaling.pools.columns import Axes
+from gputwin.autoscaling.pools.interface import Node, NodeType, PoolObservation, Rooms, Task
 from gputwin.simulation.engine.state.records import BOOTING, DRAINING, FREE_MODELS, OFF, UP, WHOLE
 from gputwin.simulation.engine.world import ARRIVAL, WAITS, World
 
 MOST_JOBS = 300
 """Waiting jobs shown to the rule, the first submitted first; the others are served by later decisions."""
 _AMOUNTS = {"cpu_milli": "cpu", "memory_mib": "memory", "disk_mib": "disk", "rdma_percent": "rdma"}
+_RESOURCES = (*_AMOUNTS, "gpu_milli", "gpu_whole")
 
 
 def node_types(layout: Layout, world: World) -> tuple[NodeType, ...]:
@@ -43,9 +45,19 @@ class Observer:
         self._lanes = layout.lanes
         self._static = np.zeros(nodes.size, np.bool_)
         self._static[list(layout.always_up)] = True
-        self._used = np.full((nodes.size, 7), -1, np.int64)
-        self._shown: dict[int, Node] = {}
+        self._used = np.full((nodes.size, len(_RESOURCES) + 1), -1, np.int64)
+        self._shown: list[Node | None] = [None] * nodes.size
+        self._tasks: dict[int, tuple[list[Task], int]] = {}
+        axes = Axes(node_types(layout, world))
+        self._columns = [_RESOURCES.index(name) for name in axes.names]
+        self._capacity = axes.capacities[self._lane_of]
+        self._axes = axes
         self._types_of_request = _accepted(layout.lanes, world)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Return the type of each lane."""
+        return self._axes.types
 
     def lane(self, node: int) -> Lane:
         """Return the lane a node belongs to."""
@@ -55,28 +67,31 @@ class Observer:
         """Return the pool now. `as_full`: nodes at work are shown without room, since the scheduler found none there."""
         waiting, least = self._waiting(world)
         nodes = world.machines.nodes
-        free = world.machines.gpus["free"]
-        usable = np.where(free >= least, free, 0).sum(axis=1)
+        gpus = world.machines.gpus["free"]
         used = np.stack(
             [
                 *(nodes[own] - nodes[f"{own}_free"] for own in _AMOUNTS.values()),
-                nodes["gpu_count"] * WHOLE - usable,
+                nodes["gpu_count"] * WHOLE - gpus.sum(axis=1),
                 nodes["gpu_count"] - nodes["gpus_whole"],
                 nodes["state"],
             ],
             axis=1,
         )
-        changed = (used != self._used).any(axis=1)
+        state = nodes["state"]
+        for n in np.flatnonzero((used != self._used).any(axis=1)).tolist():
+            self._shown[n] = self._node(world, n, used[n], now) if state[n] != OFF else None
         self._used = used
-        shown = []
-        for n in np.flatnonzero(nodes["state"] != OFF).tolist():
-            if changed[n] or n not in self._shown or self._shown[n].name != self.names.get(n):
-                self._shown[n] = self._node(world, n, used[n], now)
-            node = self._shown[n]
-            if as_full and node.tasks and node.is_ready:
-                node = self._full(world, n, node)
-            shown.append(node)
-        return PoolObservation(now, tuple(shown), waiting)
+        on = np.flatnonzero(state != OFF)
+        free = self._capacity[on] - used[on][:, self._columns]
+        # Of a GPU that has less free than any job asks for, nothing is of use.
+        free[:, self._axes.names.index("gpu_milli")] = np.where(gpus[on] >= least, gpus[on], 0).sum(axis=1)
+        not_up = state[on] != UP
+        free[not_up] = self._capacity[on[not_up]]
+        if as_full:
+            free[(state[on] == UP) & (self._static[on] | (nodes["first_slot"][on] >= 0))] = 0
+        rooms = Rooms(self._axes.names, self._axes.types, self._lane_of[on], free)
+        shown = tuple(filter(None, self._shown))
+        return PoolObservation(now, shown, waiting, rooms)
 
     def _node(self, world: World, n: int, used: NDArray[np.int64], now: float) -> Node:
         state, lane = int(used[-1]), self.lane(n)
@@ -88,24 +103,28 @@ class Observer:
             tasks = (*tasks, Task("kept", {}, is_pinned=True))
         return Node(name, lane.type, tasks, lane.type, state != BOOTING, state == DRAINING, now)
 
-    def _full(self, world: World, n: int, node: Node) -> Node:
-        task = Task("full", _capacity(world, n), is_pinned=True)
-        return Node(node.name, node.type, (task,), node.group, node.is_ready, node.is_leaving, node.changed_s)
-
     def _waiting(self, world: World) -> tuple[tuple[Task, ...], int]:
         """Return the jobs that wait, a task per group, and the least share of a GPU that one of them asks for."""
-        jobs, shapes, groups = world.queue.jobs, world.queue.shapes, world.groups
+        jobs = world.queue.jobs
         rows = np.flatnonzero(jobs["outcome"][: world.loop[ARRIVAL]] == WAITS)[:MOST_JOBS]
         tasks, least = [], WHOLE
-        for j in rows.tolist():
-            shape = shapes[jobs["shape"][j]]
-            for g in range(int(shape["first_group"]), int(shape["first_group"] + shape["groups"])):
-                r, size = int(groups["request"][g]), int(groups["size"][g])
-                request = world.requests[r]
-                if request["gpu_count"]:
-                    least = min(least, int(request["gpu_milli"]))
-                tasks.append(Task(f"{j}.{g}", _needs(request), types=self._types_of_request[r], instances=size))
+        self._tasks = {j: self._tasks.get(j) or self._tasks_of(world, j) for j in rows.tolist()}
+        for of_job, share in self._tasks.values():
+            tasks += of_job
+            least = min(least, share)
         return tuple(tasks), least
+
+    def _tasks_of(self, world: World, j: int) -> tuple[list[Task], int]:
+        """Return a job's tasks, one per group, and the least share of a GPU it asks for."""
+        shape, groups = world.queue.shapes[world.queue.jobs["shape"][j]], world.groups
+        tasks, least = [], WHOLE
+        for g in range(int(shape["first_group"]), int(shape["first_group"] + shape["groups"])):
+            r, size = int(groups["request"][g]), int(groups["size"][g])
+            request = world.requests[r]
+            if request["gpu_count"]:
+                least = min(least, int(request["gpu_milli"]))
+            tasks.append(Task(f"{j}.{g}", _needs(request), types=self._types_of_request[r], instances=size))
+        return tasks, least
 
 
 def _needs(request: Any) -> dict[str, int]:
@@ -119,7 +138,7 @@ def _needs(request: Any) -> dict[str, int]:
 
 def _all_in_one(used: NDArray[np.int64]) -> Task:
     """Return all that runs on a node as one task that cannot be moved."""
-    amounts = dict(zip((*_AMOUNTS, "gpu_milli", "gpu_whole"), used[:-1].tolist(), strict=True))
+    amounts = dict(zip(_RESOURCES, used[:-1].tolist(), strict=True))
     return Task("jobs", amounts, is_pinned=True)
 
 

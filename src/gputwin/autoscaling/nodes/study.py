@@ -105,6 +105,9 @@ def simulate_pools(
     workload = workload_of(trace, cluster_models(layout.cluster))
     driver = PoolDriver(pools, layout, options.supply, options.seed)
     nodes = tuple(range(layout.cluster.node_count))
+    if not pools.movable and not any(lane.is_spot for lane in layout.lanes):
+        # Nothing ever stops a job, so none needs to save its work.
+        options = replace(options, checkpoints=Checkpoints())
     saves = 0 < options.supply.notice_seconds >= options.checkpoints.save_seconds
     checkpoints = replace(options.checkpoints, on_drain=saves and math.isfinite(options.checkpoints.interval_seconds))
     changes = Changes(pool=Pool(nodes, layout.always_up), checkpoints=checkpoints)

@@ -2,15 +2,28 @@
 
 from __future__ import annotations
 
+import functools
 import random
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from gputwin.autoscaling.decisions.interface import Alternative
+from gputwin.autoscaling.pools.columns import Axes, wants_of
 from gputwin.autoscaling.pools.fitting import Packing, pack_new, place, room_on
-from gputwin.autoscaling.pools.interface import Launch, Node, NodeType, PoolDecision, PoolObservation, Removal, Task
+from gputwin.autoscaling.pools.interface import (
+    Launch,
+    Node,
+    NodeType,
+    PoolDecision,
+    PoolObservation,
+    Removal,
+    Rooms,
+    Task,
+)
 from gputwin.autoscaling.pools.registry import pool_rule
 
 EXPANDERS = ("least-waste", "most-pods", "least-nodes", "price", "priority", "random")
@@ -68,6 +81,11 @@ class ClusterAutoscaler:
         if len({group.name for group in self.groups}) < len(self.groups) or not self.groups:
             raise ValueError("node groups need different names, and there must be one")
 
+    @functools.cached_property
+    def axes(self) -> Axes:
+        """Return the resources and types of the groups."""
+        return Axes(tuple({group.type.name: group.type for group in self.groups}.values()))
+
     def start(self) -> GroupsMemory:
         """Return an empty memory."""
         return GroupsMemory()
@@ -75,15 +93,16 @@ class ClusterAutoscaler:
     def decide(self, observation: PoolObservation, memory: GroupsMemory) -> tuple[PoolDecision, GroupsMemory]:
         """Return the growth of one group, or else nodes to remove."""
         types = {group.type.name: group.type for group in self.groups}
+        axes = self.axes
         stays = [node for node in observation.nodes if not node.is_leaving and node.type in types]
         left: list[Task] = []
         awaited: set[str] = set()
         if observation.waiting:
-            rooms = [(node.type, room_on(node, types[node.type])) for node in stays]
-            before = [dict(room) for _, room in rooms]
-            _, left = place(observation.waiting, rooms, partly=True)
-            changed = (room != was for (_, room), was in zip(rooms, before, strict=True))
-            awaited = {node.name for node, is_awaited in zip(stays, changed, strict=True) if is_awaited}
+            rooms = axes.rooms_of(observation, stays)
+            before = rooms.free.copy()
+            _, left = place(observation.waiting, rooms, axes, partly=True)
+            changed = np.flatnonzero((rooms.free != before).any(axis=1))
+            awaited = {stays[i].name for i in changed.tolist()}
         count = Counter(node.group for node in stays)
         sizes = {group.name: count[group.name] for group in self.groups}
         if left:
@@ -97,8 +116,9 @@ class ClusterAutoscaler:
         self, observation: PoolObservation, memory: GroupsMemory, left: tuple[Task, ...], sizes: Mapping[str, int]
     ) -> tuple[PoolDecision, GroupsMemory] | None:
         options = []
+        wants = wants_of(left, self.axes)
         for group in self.groups:
-            packing = pack_new(left, group.type, group.maximum - sizes[group.name])
+            packing = pack_new(wants, group.type, group.maximum - sizes[group.name])
             if packing.placed:
                 options.append((group, packing))
         if not options:
@@ -151,17 +171,22 @@ class ClusterAutoscaler:
     ) -> tuple[PoolDecision, GroupsMemory]:
         now_s = observation.time_s
         since = {}
-        for node in stays:
-            if node.name not in awaited and self._is_unneeded(node, stays, types):
+        ready = [node for node in stays if node.is_ready]
+        rooms: Rooms | None = None
+        for i, node in enumerate(ready):
+            if node.is_pinned or node.name in awaited or (node.tasks and not self._is_little_used(node, types)):
+                continue
+            if node.tasks:
+                rooms = rooms or self.axes.rooms_on(ready)
+                others = rooms.of(np.arange(len(ready)) != i)
+            if not node.tasks or not place(node.tasks, others, self.axes)[1]:
                 since[node.name] = memory.unneeded_s.get(node.name, now_s)
         after = GroupsMemory(since, memory.added_s, memory.launched)
         if memory.added_s is not None and now_s - memory.added_s < self.delay_after_add_s:
             why = f"nodes were added {now_s - memory.added_s:g} s ago, within {self.delay_after_add_s:g} s"
             return PoolDecision(now_s, self.name, reasons=(why,), unplaced=unplaced), after
         spare = {group.name: sizes[group.name] - group.minimum for group in self.groups}
-        due = [
-            node for node in stays if now_s - since.get(node.name, now_s) >= self.unneeded_for_s and node.name in since
-        ]
+        due = [node for node in ready if node.name in since and now_s - since[node.name] >= self.unneeded_for_s]
         empty = [node for node in due if not node.tasks][: self.most_empty]
         # A node with tasks goes alone: its tasks change what else is unneeded.
         chosen = empty or [node for node in due if node.tasks][:1]
@@ -176,16 +201,10 @@ class ClusterAutoscaler:
         other = (Alternative(f"{self.name}:at-once", -len(since), "without the waiting time"),)
         return PoolDecision(now_s, rule, (), tuple(removals), reasons, other, unplaced), after
 
-    def _is_unneeded(self, node: Node, stays: list[Node], types: Mapping[str, NodeType]) -> bool:
-        if not node.is_ready or any(task.is_pinned for task in node.tasks):
-            return False
-        if not node.tasks:
-            return True
+    def _is_little_used(self, node: Node, types: Mapping[str, NodeType]) -> bool:
+        """Return whether a node's tasks use less of it than the threshold."""
         kind = types[node.type]
         free = room_on(node, kind)
         gpus = [name for name, amount in kind.capacity.items() if name.startswith("gpu") and amount > 0]
         names = gpus or [name for name, amount in kind.capacity.items() if amount > 0]
-        if max(1 - free[name] / kind.capacity[name] for name in names) >= self.use_threshold:
-            return False
-        others = [(n.type, room_on(n, types[n.type])) for n in stays if n.name != node.name and n.is_ready]
-        return not place(node.tasks, others)[1]
+        return max(1 - free[name] / kind.capacity[name] for name in names) < self.use_threshold

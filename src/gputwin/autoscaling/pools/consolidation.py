@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, place, room_on, total_capacity
-from gputwin.autoscaling.pools.interface import Node, NodeType, Task
+import numpy as np
+
+from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, place, total_capacity
+from gputwin.autoscaling.pools.interface import Node, NodeType, Rooms, Task
 from gputwin.autoscaling.pools.scoring import disruption_cost, savings_ratio, score_move
 
 if TYPE_CHECKING:
@@ -54,13 +56,14 @@ def consolidate(
     if used and room["Underutilized"] < 1:
         tried.append(("single", 0, "the budget allows no node to leave"))
         return None, tried
-    move = _multi(pool, used[: min(pool.most_candidates, room["Underutilized"])], stays, waiting)
+    rooms = pool.axes.rooms_on(stays)
+    move = _multi(pool, used[: min(pool.most_candidates, room["Underutilized"])], stays, rooms, waiting)
     if move is not None:
         tried.append(("multi", -len(move.nodes), move.reason))
         return move, tried
     tried.append(("multi", 0, "no two nodes can leave together for less"))
     for node in used:
-        move = try_move(pool, [node], stays, waiting, "single")
+        move = try_move(pool, [node], stays, rooms, waiting, "single")
         if move is not None:
             tried.append(("single", -1, move.reason))
             return move, tried
@@ -69,12 +72,14 @@ def consolidate(
 
 
 def _is_candidate(pool: Karpenter, node: Node, now_s: float) -> bool:
-    if not node.is_ready or any(task.is_pinned for task in node.tasks):
+    if node.is_pinned or not node.is_ready:
         return False
     return pool.consolidate_after_s is not None and now_s - node.changed_s >= pool.consolidate_after_s
 
 
-def _multi(pool: Karpenter, used: Sequence[Node], stays: Sequence[Node], waiting: Sequence[Task]) -> Move | None:
+def _multi(
+    pool: Karpenter, used: Sequence[Node], stays: Sequence[Node], rooms: Rooms, waiting: Sequence[Task]
+) -> Move | None:
     """Return the move of the longest prefix of candidates that works, found by bisection; at least two nodes.
 
     As in Karpenter, bisection misses a long prefix that works where a shorter one does not.
@@ -82,7 +87,7 @@ def _multi(pool: Karpenter, used: Sequence[Node], stays: Sequence[Node], waiting
     low, high, best = 2, len(used), None
     while low <= high:
         middle = (low + high) // 2
-        move = try_move(pool, used[:middle], stays, waiting, "multi")
+        move = try_move(pool, used[:middle], stays, rooms, waiting, "multi")
         if move is None:
             high = middle - 1
         else:
@@ -91,18 +96,25 @@ def _multi(pool: Karpenter, used: Sequence[Node], stays: Sequence[Node], waiting
 
 
 def try_move(
-    pool: Karpenter, nodes: Sequence[Node], stays: Sequence[Node], waiting: Sequence[Task], kind: str
+    pool: Karpenter,
+    nodes: Sequence[Node],
+    stays: Sequence[Node],
+    everywhere: Rooms,
+    waiting: Sequence[Task],
+    kind: str,
 ) -> Move | None:
-    """Return the move that removes `nodes`, with at most one cheaper node in their place; None where that fails."""
+    """Return the move that removes `nodes`, with at most one cheaper node in their place; None where that fails.
+
+    `everywhere`: what is free on the nodes of `stays`.
+    """
     gone = {node.name for node in nodes}
-    rooms = [(node.type, room_on(node, pool.by_name[node.type])) for node in stays if node.name not in gone]
+    axes = pool.axes
+    rooms = everywhere.of(np.array([node.name not in gone for node in stays], np.bool_))
     tasks = largest_first(itertools.chain.from_iterable(node.tasks for node in nodes), total_capacity(pool.types))
-    if waiting:
-        # Tasks that wait for room come first, and none of them may lose its place.
-        everywhere = [(node.type, room_on(node, pool.by_name[node.type])) for node in stays]
-        if len(place(waiting, rooms)[0]) < len(place(waiting, everywhere)[0]):
-            return None
-    _, left = place(tasks, rooms)
+    # Tasks that wait for room come first, and none of them may lose its place.
+    if waiting and len(place(waiting, rooms, axes)[0]) < len(place(waiting, everywhere.of(slice(None)), axes)[0]):
+        return None
+    _, left = place(tasks, rooms, axes)
     price = sum(pool.by_name[node.type].price_per_hour for node in nodes)
     replacement = None
     if left:

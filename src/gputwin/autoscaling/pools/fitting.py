@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from gputwin.autoscaling.pools.interface import Node, NodeType, Task
+from gputwin.autoscaling.pools.columns import Axes, Wants, wants_of
+from gputwin.autoscaling.pools.first_fit import fill, pack
+from gputwin.autoscaling.pools.interface import Node, NodeType, Rooms, Task
 
 Room = dict[str, int]
 
@@ -57,65 +58,21 @@ def total_capacity(types: Iterable[NodeType]) -> dict[str, int]:
     return most
 
 
-def place(
-    tasks: Sequence[Task], rooms: list[tuple[str, Room]], *, partly: bool = False
-) -> tuple[list[Task], list[Task]]:
-    """Return the tasks that fit into `rooms` (type name, free) and those that do not; rooms are filled in place.
+def place(tasks: Sequence[Task], rooms: Rooms, axes: Axes, *, partly: bool = False) -> tuple[list[Task], list[Task]]:
+    """Return the tasks that fit into `rooms` and those that do not; rooms are filled in place.
 
     First fit: each instance goes to the first room that has what it needs. A gang takes room only if all its instances
     fit; `partly`: it takes what there is, and is left with the instances it still lacks room for.
     """
-    names = sorted({name for task in tasks for name, amount in task.needs.items() if amount > 0})
-    free = np.array([[room.get(name, 0) for name in names] for _, room in rooms], np.int64).reshape(
-        len(rooms), len(names)
-    )
-    types = np.array([name for name, _ in rooms])
-    placed: list[Task] = []
-    left: list[Task] = []
-    refused: dict[tuple[object, ...], int] = {}
-    taken: list[tuple[Task, NDArray[np.int64], NDArray[np.int64]]] = []
-    for task in tasks:
-        key = (tuple(sorted(task.needs.items())), task.types)
-        # Room only shrinks: what did not fit once does not fit later.
-        if refused.get(key, task.instances + 1) <= task.instances:
-            left.append(task)
-            continue
-        counts = _instances_that_fit(task, names, free)
-        if task.types:
-            counts *= np.isin(types, task.types)
-        upto = np.cumsum(counts)
-        most = int(upto[-1]) if upto.size else 0
-        if most < task.instances:
-            refused[key] = 1 if partly else task.instances
-            left.append(replace(task, instances=task.instances - most) if partly and most else task)
-            if not partly or not most:
-                continue
-        else:
-            last = int(np.searchsorted(upto, task.instances))
-            counts[last] -= upto[last] - task.instances
-            counts[last + 1 :] = 0
-            placed.append(task)
-        rows = np.flatnonzero(counts)
-        free[rows] -= counts[rows, None] * _needs(task, names)
-        taken.append((task, rows, counts[rows]))
-    for task, rows, counts in taken:
-        for row, count in zip(rows.tolist(), counts.tolist(), strict=True):
-            take(rooms[row][1], {name: amount * count for name, amount in task.needs.items()})
+    wants = wants_of(tasks, axes)
+    lacking = fill(wants.needs, wants.instances, wants.able, rooms.types, rooms.free, partly).tolist()
+    placed = [task for task, lacks in zip(tasks, lacking, strict=True) if not lacks]
+    left = [
+        task if lacks == task.instances else replace(task, instances=lacks)
+        for task, lacks in zip(tasks, lacking, strict=True)
+        if lacks
+    ]
     return placed, left
-
-
-def _needs(task: Task, names: Sequence[str]) -> NDArray[np.int64]:
-    return np.array([task.needs.get(name, 0) for name in names], np.int64)
-
-
-def _instances_that_fit(task: Task, names: Sequence[str], free: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return how many instances of the task each row of `free` has room for, at most all of them."""
-    needs = _needs(task, names)
-    asked = needs > 0
-    counts = np.full(free.shape[0], task.instances, np.int64)
-    if asked.any():
-        counts = np.minimum(counts, (free[:, asked] // needs[asked]).min(axis=1, initial=task.instances))
-    return np.maximum(counts, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,29 +86,13 @@ class Packing:
     """Mean share of the new nodes' capacity that stays free."""
 
 
-def pack_new(tasks: Sequence[Task], kind: NodeType, most: int) -> Packing:
+def pack_new(wants: Wants, kind: NodeType, most: int) -> Packing:
     """Return how many new nodes of one type the tasks need (first fit, the largest first), at most `most`."""
-    names = sorted({*kind.capacity, *(name for task in tasks for name, amount in task.needs.items() if amount > 0)})
-    empty = np.array([[kind.capacity.get(name, 0) for name in names]], np.int64)
-    free = np.zeros((0, len(names)), np.int64)
-    placed, left = [], []
-    for task in largest_first(tasks, kind.capacity):
-        each = int(_instances_that_fit(task, names, empty)[0]) if accepts(task, kind.name) else 0
-        if each == 0:
-            left.append(task)
-            continue
-        counts = _instances_that_fit(task, names, free)
-        upto = np.minimum(np.cumsum(counts), task.instances)
-        counts = np.diff(upto, prepend=0)
-        rest = task.instances - int(counts.sum())
-        new = -(-rest // each)
-        if free.shape[0] + new > most:
-            left.append(task)
-            continue
-        free = np.concatenate([free, np.repeat(empty, new, axis=0)])
-        counts = np.concatenate([counts, np.minimum(each, rest - each * np.arange(new, dtype=np.int64))])
-        free -= counts[:, None] * _needs(task, names)
-        placed.append(task)
-    has = empty[0] > 0
-    wasted = float((free[:, has] / empty[0, has]).mean()) if free.shape[0] and has.any() else 0.0
-    return Packing(free.shape[0], tuple(placed), tuple(left), wasted)
+    k = wants.axes.row[kind.name]
+    capacity = wants.axes.capacities[k]
+    order = wants.largest_first(capacity)
+    placed, free = pack(order, wants.needs, wants.instances, np.ascontiguousarray(wants.able[:, k]), capacity, most)
+    has = capacity > 0
+    wasted = float((free[:, has] / capacity[has]).mean()) if free.shape[0] and has.any() else 0.0
+    taken = tuple(wants.tasks[i] for i in order.tolist() if placed[i])
+    return Packing(free.shape[0], taken, tuple(wants.tasks[i] for i in order.tolist() if not placed[i]), wasted)

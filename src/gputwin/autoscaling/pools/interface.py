@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from gputwin.autoscaling.decisions.interface import Alternative
 
@@ -39,7 +44,7 @@ class Task:
     """How many of these must start together; none starts unless all do."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Node:
     """A node of the pool."""
 
@@ -55,6 +60,25 @@ class Node:
     changed_s: float = 0.0
     """When a task last came or went, or it started."""
 
+    @functools.cached_property
+    def is_pinned(self) -> bool:
+        """Return whether a task on it must not be moved. Kept, since rules ask for every node at every decision."""
+        return any(task.is_pinned for task in self.tasks)
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """What is free on nodes: a row per node, a column per resource; and each node's type as a place in `type_names`."""
+
+    names: tuple[str, ...]
+    type_names: tuple[str, ...]
+    types: NDArray[np.int64]
+    free: NDArray[np.int64]
+
+    def of(self, rows: Any) -> Rooms:
+        """Return some rows, as a copy that can be filled."""
+        return Rooms(self.names, self.type_names, self.types[rows], np.array(self.free[rows], order="C"))
+
 
 @dataclass(frozen=True, slots=True)
 class PoolObservation:
@@ -63,6 +87,8 @@ class PoolObservation:
     time_s: float
     nodes: tuple[Node, ...] = ()
     waiting: tuple[Task, ...] = ()
+    rooms: Rooms | None = field(default=None, compare=False, repr=False)
+    """What is free on each of `nodes`, where the observer keeps it; otherwise their capacity less what their tasks need."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
+import numpy as np
+
 from gputwin.autoscaling.decisions.interface import Alternative
 from gputwin.autoscaling.pools.budgets import Budget, allowed
+from gputwin.autoscaling.pools.columns import Axes, wants_of
 from gputwin.autoscaling.pools.consolidation import Move, consolidate
-from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, place, room_on, take, total_capacity
+from gputwin.autoscaling.pools.first_fit import claim
+from gputwin.autoscaling.pools.fitting import place, take
 from gputwin.autoscaling.pools.interface import Launch, Node, NodeType, PoolDecision, PoolObservation, Removal, Task
 from gputwin.autoscaling.pools.registry import pool_rule
 
@@ -71,6 +75,11 @@ class Karpenter:
         """Return the types by name."""
         return {kind.name: kind for kind in self.types}
 
+    @functools.cached_property
+    def axes(self) -> Axes:
+        """Return the resources and types of the pool."""
+        return Axes(self.types)
+
     def start(self) -> KarpenterMemory:
         """Return an empty memory."""
         return KarpenterMemory()
@@ -95,9 +104,9 @@ class Karpenter:
         """Return nodes to start, the cheapest type for each, and tasks that fit nowhere."""
         if not observation.waiting:
             return (), ()
-        rooms = [(node.type, room_on(node, self.by_name[node.type])) for node in stays]
-        _, left = place(observation.waiting, rooms, partly=True)
-        used = _capacity(self.by_name[node.type] for node in stays)
+        rooms = self.axes.rooms_of(observation, stays)
+        _, left = place(observation.waiting, rooms, self.axes, partly=True)
+        used = _capacity(self.by_name[node.type] for node in stays) if self.limits else {}
         claims, unplaced = self._claims(left)
         bought = []
         for kind, tasks in claims:
@@ -123,28 +132,18 @@ class Karpenter:
 
     def _claims(self, tasks: Sequence[Task]) -> tuple[list[tuple[NodeType, list[Task]]], list[str]]:
         """Return new nodes with their tasks: each takes tasks while a type fits them all, and is the cheapest such type."""
-        claims: list[tuple[list[NodeType], dict[str, int], list[Task]]] = []
-        unplaced = []
-        for task in largest_first(tasks, total_capacity(self.types)):
-            able = [
-                kind
-                for kind in self.types
-                if kind.name not in self.unavailable and accepts(task, kind.name) and fits(task.needs, kind.capacity)
-            ]
-            if not able:
-                unplaced.append(task.name)
-                continue
-            for _ in range(task.instances):
-                for i, (kinds, needs, carried) in enumerate(claims):
-                    more = {name: needs.get(name, 0) + task.needs.get(name, 0) for name in {*needs, *task.needs}}
-                    still = [kind for kind in kinds if kind in able and fits(more, kind.capacity)]
-                    if still:
-                        claims[i] = (still, more, [*carried, task])
-                        break
-                else:
-                    claims.append((able, dict(task.needs), [task]))
-        cheapest = [(min(kinds, key=lambda k: (k.price_per_hour, k.name)), carried) for kinds, _, carried in claims]
-        return cheapest, unplaced
+        wants, axes = wants_of(tasks, self.axes), self.axes
+        order = wants.largest_first(axes.capacities.max(axis=0))
+        can_start = np.array([name not in self.unavailable for name in axes.types], np.bool_)
+        asked = wants.needs[:, None, :]
+        able = wants.able & can_start & ((asked <= axes.capacities) | (asked <= 0)).all(axis=2)
+        task_of, node_of, fitting = claim(order, wants.needs, wants.instances, able, axes.capacities)
+        by_price = sorted(range(len(axes.kinds)), key=lambda k: (axes.kinds[k].price_per_hour, axes.types[k]))
+        cheapest = np.argmax(fitting[:, by_price], axis=1).tolist() if fitting.size else []
+        claims: list[tuple[NodeType, list[Task]]] = [(axes.kinds[by_price[k]], []) for k in cheapest]
+        for i, node in zip(task_of.tolist(), node_of.tolist(), strict=True):
+            claims[node][1].append(wants.tasks[i])
+        return claims, [wants.tasks[i].name for i in order.tolist() if not able[i].any()]
 
     def _consolidate(
         self,
