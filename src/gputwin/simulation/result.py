@@ -20,7 +20,7 @@ from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.fairness.measures import shares_over_time
 from gputwin.simulation.goodput import goodput_of
-from gputwin.simulation.metrics import cost_of_nodes, summarise
+from gputwin.simulation.metrics import cost_of_nodes, effective_training_time_ratio, summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
@@ -122,6 +122,7 @@ def result_of(
     )
     if has_changes(run):
         summary["stops"] = stops_by_reason(segments)
+        summary["effective_training_time_ratio"] = effective_training_time_ratio(jobs)
         summary["completion_parts_seconds"] = completion_parts(jobs)
         summary["goodput"] = goodput_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
