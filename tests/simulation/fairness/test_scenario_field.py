@@ -36,15 +36,15 @@ def test_groups_and_weights_by_resource_reach_the_engine() -> None:
 def test_terms_from_the_command_line(tmp_path: Path) -> None:
     file = tmp_path / "tenants.yaml"
     file.write_text("tenants: {a: {weight: 2}}\ngroups: {x: 3}\n")
-    found = fairness_from("hdrf", "", ["a:group=x", "b:weight.gpu=5,gpus=4"], file)
+    found = fairness_from("hdrf", "", "", ["a:group=x", "b:weight.gpu=5,gpus=4"], file)
     tenants = {"a": {"weight": 2, "group": "x"}, "b": {"weights": {"gpu": "5"}, "gpus": "4"}}
     assert found == {"policy": "hdrf", "groups": {"x": 3}, "tenants": tenants}
-    assert fairness_from("", "", ["a:weight=2"], None) == {"policy": "none", "tenants": {"a": {"weight": "2"}}}
-    assert fairness_from("", "", [], None) is None
+    assert fairness_from("", "", "", ["a:weight=2"], None) == {"policy": "none", "tenants": {"a": {"weight": "2"}}}
+    assert fairness_from("", "", "", [], None) is None
     file.write_text("tenants: [a]\n")
     for terms, given in ((["a"], None), (["a:share=2"], None), ([], file), ([], tmp_path / "none.yaml")):
         with pytest.raises(UserError, match=r"^[^\n]+$"):
-            fairness_from("hdrf", "", terms, given)
+            fairness_from("hdrf", "", "", terms, given)
 
 
 def test_a_scenario_with_fairness_is_the_same_after_writing_and_reading() -> None:
