@@ -67,7 +67,7 @@ def played(
     file.write_text(yaml.safe_dump_all(objects), encoding="utf-8")
     case = Case(nodes, tuple(sorted(jobs, key=lambda j: j.submit)))
     workload, cluster, typical = case.engine_input
-    scheduler = Scheduler(order, "greedy", fairness=Fairness(rule, parameters, {}, str(file), default))
+    scheduler = Scheduler(order, "greedy", fairness=Fairness(rule, parameters, queues=str(file), default_queue=default))
     return run(workload, cluster, scheduler, typical=typical, changes=Changes(checkpoints=COSTS))
 
 
