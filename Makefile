@@ -10,6 +10,7 @@ $(STAMP): requirements.txt pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --disable-pip-version-check -r requirements.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(BIN)/gputwin compile
 	touch $(STAMP)
 
 demo: $(STAMP)  ## a full study on generated data, from raw files to a conclusion; ends with the path of an HTML report

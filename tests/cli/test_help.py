@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import resource
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
@@ -50,6 +53,38 @@ def test_every_verb_can_answer_programs_and_be_quiet(verb: tuple[str, ...], caps
     out = capsys.readouterr().out
     assert "--json" in out
     assert "--quiet" in out
+
+
+def examples(verb: tuple[str, ...]) -> list[list[str]]:
+    """Return the examples in a verb's help, each as the words after `gputwin`."""
+    command = command_of(verb)
+    lines = [line.strip() for line in (command.help or "").splitlines()]
+    calls = [line.partition("gputwin ")[2] for line in lines if re.match(r"(\w+=\S+ )?gputwin ", line)]
+    return [shlex.split(call.partition(" > ")[0]) for call in calls]
+
+
+def command_of(verb: tuple[str, ...]) -> Any:
+    """Return the command that the words of a verb call."""
+    command: Any = typer.main.get_command(app)
+    for word in verb:
+        command = command.commands[word]
+    return command
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_every_example_of_the_help_is_understood(verb: tuple[str, ...]) -> None:
+    """Options, their values and arguments are those the verb has; running each needs data of its own."""
+    found = [words for words in examples(verb) if tuple(words[: len(verb)]) == verb]
+    assert found
+    for words in found:
+        command_of(verb).make_context("gputwin", words[len(verb) :])
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_examples_are_quoted_for_every_shell(verb: tuple[str, ...]) -> None:
+    for line in (command_of(verb).help or "").splitlines():
+        bare = re.sub(r'"[^"]*"', "", line)
+        assert not (line.strip().startswith("gputwin ") and re.search(r"[?&;|(]", bare)), line
 
 
 def test_the_command_alone_lists_its_verbs(capsys: pytest.CaptureFixture[str]) -> None:

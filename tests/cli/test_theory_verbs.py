@@ -40,7 +40,7 @@ def test_plan_answers_people_and_programs(tmp_path: Path, capsys: pytest.Capture
     assert main(arguments) == 0
     out = capsys.readouterr().out
     assert f"{data['nodes']:,} nodes" in out
-    assert "with 90% confidence" in out
+    assert "with 90 % confidence" in out
     assert f"{data['record_nodes_low']:,} to {data['record_nodes_high']:,} nodes (90 %)" in out
 
 

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.report import fidelity_of
 from gputwin.report.figures import WEEKDAYS
 from gputwin.report.page import FigurePart
@@ -138,9 +138,9 @@ def test_gpus_per_task(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]
     assert {k: r["tasks"] for k, r in shown.items()} == counts
     assert {k: r["gpu_hours"] for k, r in shown.items()} == pytest.approx(hours)
     caption = parts["gpus-per-task"].caption
-    assert f"({max(counts.values()) / len(tasks):.1%})" in caption
+    assert f"({percent(max(counts.values()) / len(tasks), 1)})" in caption
     total = sum(hours.values())
-    assert f"Of {total:,.0f} GPU-hours, {max(hours.values()) / total:.1%} went" in caption
+    assert f"Of {total:,.0f} GPU-hours, {percent(max(hours.values()) / total, 1)} went" in caption
 
 
 def test_the_largest_users(parts: dict[str, FigurePart], tasks: list[dict[str, Any]], seen: list[Life]) -> None:
@@ -152,8 +152,8 @@ def test_the_largest_users(parts: dict[str, FigurePart], tasks: list[dict[str, A
     share = sum(sorted(counts.values(), reverse=True)[:top]) / len(tasks)
     held = sum(sorted(hours.values(), reverse=True)[:top]) / sum(hours.values())
     caption = parts["owners"].caption
-    assert f"({top:,} of {len(counts):,}) submit {share:.1%} of the tasks" in caption
-    assert f"hold {held:.1%} of the GPU-hours" in caption
+    assert f"({top:,} of {len(counts):,}) submit {percent(share, 1)} of the tasks" in caption
+    assert f"hold {percent(held, 1)} of the GPU-hours" in caption
 
 
 def test_load(parts: dict[str, FigurePart], check: LoadCheck, trace: Trace, seen: list[Life]) -> None:
@@ -161,17 +161,17 @@ def test_load(parts: dict[str, FigurePart], check: LoadCheck, trace: Trace, seen
     mean = offered_gpu_seconds(seen, window) / window.seconds / 6742
     (whole,) = [x for x in check.loads if (x.resource, x.models) == ("gpu_milli", "any")]
     assert whole.mean == pytest.approx(mean)
-    assert parts["load"].caption.startswith(f"The most loaded is GPU: {mean:.1%} of 6,742 GPUs on average")
+    assert parts["load"].caption.startswith(f"The most loaded is GPU: {percent(mean, 1)} of 6,742 GPUs on average")
 
 
 def test_the_cluster(parts: dict[str, FigurePart]) -> None:
-    assert parts["gpus-by-model"].caption == "6,742 GPUs; the largest share is MISC: 2,240 (33.2%)."
+    assert parts["gpus-by-model"].caption == "6,742 GPUs; the largest share is MISC: 2,240 (33.2 %)."
 
 
 def test_fidelity(parts: dict[str, FigurePart]) -> None:
     rows = parts["fidelity-ratios"].data.to_dicts()
     within = sum(0.9 <= r["generated"] / r["original"] <= 1.1 for r in rows)
-    assert f"{within} of {len(rows)} are within 10%" in parts["fidelity-ratios"].caption
+    assert f"{within} of {len(rows)} are within 10 %" in parts["fidelity-ratios"].caption
 
 
 def test_rows_read_are_rows_kept_and_dropped() -> None:

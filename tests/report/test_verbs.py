@@ -2,38 +2,73 @@
 
 from __future__ import annotations
 
+import io
 import json
+from contextlib import redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from gputwin.cli.main import main
+from gputwin.report.compile import rule_groups
+from gputwin.report.demo import OTHERS, SCHEDULERS
 from tests.report.samples import Page
 
+DEMO = ["--jobs", "300", "--seed", "5"]
 
-def test_demo_ends_with_the_path_of_its_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["demo", "-o", str(tmp_path / "demo"), "--jobs", "300", "--seed", "5"]) == 0
-    output = capsys.readouterr().out
-    path = Path(output.splitlines()[-1])
-    assert path.is_file()
-    assert len(list((tmp_path / "demo" / "raw").glob("*.csv"))) == 7
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """Return the folder of a small demonstration, and what it printed."""
+    folder = tmp_path_factory.mktemp("demo")
+    shown = io.StringIO()
+    with redirect_stdout(shown):
+        assert main(["demo", "-o", str(folder), *DEMO, "--quiet"]) == 0
+    return folder, shown.getvalue()
+
+
+def test_demo_ends_with_a_conclusion_the_dashboard_and_the_path_of_its_report(demo: tuple[Path, str]) -> None:
+    folder, output = demo
+    *_, serve, last = output.splitlines()
+    assert serve == f"In the dashboard: gputwin serve --workspace {folder}"
+    assert Path(last) == folder / "report.html"
+    assert len(list((folder / "raw").glob("*.csv"))) == 7
     for shown in ("Conclusion: ", "Next: ", "rows read", "Quality", "Distributions"):
         assert shown in output
-    page = Page(path)
+    page = Page(folder / "report.html")
     sections = {a["id"] for a in page.all("section")}
     assert {"overview", "workload", "cluster", "load", "quality", "fidelity", "method", "manifest"} <= sections
     # It must not pass for a recording of the real cluster.
     assert "The trace is synthetic: generated as synthetic:pai2020?jobs=300&seed=5" in page.text
 
 
-def test_demo_can_be_run_again_in_its_place(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    command = ["demo", "-o", str(tmp_path), "--jobs", "50", "--json"]
-    assert main(command) == 0
-    first = json.loads(capsys.readouterr().out)
-    assert main(command) == 0
-    assert json.loads(capsys.readouterr().out) == first
-    assert first["ingest"]["rows_read"] == first["ingest"]["rows_kept"] + first["ingest"]["rows_dropped"]
-    assert Path(first["report"]).is_file()
+def test_every_part_of_the_demo_says_what_it_found(demo: tuple[Path, str]) -> None:
+    said = dict(line[2:].split(": ", 1) for line in demo[1].splitlines() if line.startswith("- "))
+    assert list(said) == ["profile", "forecast", "theory", "sharing", "placement", "autoscaling"]
+    assert "nodes" in said["placement"]
+    assert "No placement was found" not in demo[1]
+    assert said["autoscaling"].startswith("The cheapest rule is ")
+
+
+def test_demo_can_be_run_again_in_its_place(demo: tuple[Path, str], capsys: pytest.CaptureFixture[str]) -> None:
+    folder, before = demo
+    assert main(["demo", "-o", str(folder), *DEMO, "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert f"Conclusion: {again['conclusion']}" in " ".join(before.split())
+    assert again["ingest"]["rows_read"] == again["ingest"]["rows_kept"] + again["ingest"]["rows_dropped"]
+    assert Path(again["report"]).is_file()
+
+
+def test_compiling_ahead_covers_every_scheduler_of_the_demo(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    groups = rule_groups()
+    assert sorted(map(str, (r for g in groups for r in g))) == sorted(map(str, (SCHEDULERS | OTHERS).values()))
+    monkeypatch.setattr("gputwin.report.compile.processors", lambda: 1)
+    assert main(["compile", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["parts"] == len(groups) + 1
+    assert any(Path(found["folder"]).rglob("*.nbi"))
 
 
 def test_report_of_a_synthetic_trace_checks_load_and_fidelity(

@@ -99,13 +99,13 @@ def test_what_ran_when_the_record_began_occupies_its_share_from_the_beginning() 
 def test_there_is_no_verdict_where_it_would_rest_on_what_is_unknown() -> None:
     lost = {"submit_time": 0.0, "start_time": 0.0, "gpu_count": 2}
     sure = check_load(trace(*THREE[:2], lost), Cluster("large", (NODE, NodeGroup("other", 1, gpus=6))))
-    assert "fits with room: at most 50%" in sure.verdict
+    assert "fits with room: at most 50 %" in sure.verdict
     unsure = check_load(trace(*THREE[:2], lost), ONE_NODE)
     assert unsure.loads[0].mean == pytest.approx(0.5)
     assert unsure.loads[0].mean_at_most == pytest.approx(1.5)
     assert unsure.verdict.startswith(
-        "No verdict: without 1 tasks of which it is not known when they ran the trace asks for 50% of GPUs on average, "
-        "with them for up to 150%."
+        "No verdict: without 1 tasks of which it is not known when they ran the trace asks for 50 % of GPUs on average, "
+        "with them for up to 150 %."
     )
     hopeless = check_load(trace(*({**t, "gpu_count": 8} for t in THREE), lost), ONE_NODE)
     assert "does not fit" in hopeless.verdict
@@ -144,7 +144,7 @@ def test_a_resource_that_a_node_does_not_tell_is_never_short() -> None:
     ("tasks", "says"),
     [
         (THREE[:2], "fits with room"),
-        ([*THREE, {"submit_time": 10.0, "start_time": 10.0, "end_time": 11.0}], r"20(\.0)?% of the time"),
+        ([*THREE, {"submit_time": 10.0, "start_time": 10.0, "end_time": 11.0}], r"20(\.0)? % of the time"),
         ([{**task, "instances": 4, "gpu_count": 1} for task in THREE], "does not fit"),
         ([*THREE[:2], {**THREE[2], "gpu_count": 8}], "1 of 3 tasks can never be placed"),
     ],

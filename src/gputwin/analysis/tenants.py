@@ -130,7 +130,7 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
         remarks.append(
             Remark(
                 f"{most['tenant']} waits most: {most['waited_gpu_hours']:,.0f} GPU-hours, "
-                f"{share(most['waited_gpu_hours'] / total)} of all waiting; its mean wait is "
+                f"{share(most['waited_gpu_hours'] / total)} of all waiting for GPUs; its mean wait is "
                 f"{format_duration(most['mean_wait_seconds'])}."
             )
         )

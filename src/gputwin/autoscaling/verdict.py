@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 
 if TYPE_CHECKING:
     from gputwin.autoscaling.compare import Comparison
@@ -43,7 +43,7 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
 def _against(ours: float, theirs: float) -> str:
     if theirs <= 0:
         return "more than"
-    return f"{abs(ours / theirs - 1):.1%} {'less than' if ours < theirs else 'more than'}"
+    return f"{percent(abs(ours / theirs - 1), 1)} {'less than' if ours < theirs else 'more than'}"
 
 
 def to_json(c: Comparison) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def run(
     policy: Annotated[
         list[Path] | None,
         typer.Option(
-            "--policy", help="Manifest of your own (HPA, ScaledObject, Knative Service), beside them; repeatable."
+            "--policy", help="Manifest of your own (HPA, ScaledObject, Knative Service) to compare too; repeatable."
         ),
     ] = None,
     sla: Annotated[
@@ -94,7 +94,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Compare scaling rules on a trace of requests: cost, SLA, latency, capacity, beside perfect foresight.
+    """Compare scaling rules on a trace of requests: cost, SLA, latency, capacity, compared with perfect foresight.
 
     Examples:
 
@@ -104,7 +104,7 @@ def run(
 
         gputwin autoscale genai --rule hpa --rule hybrid --sla 3m --json
 
-        gputwin autoscale synthetic:pai2020?jobs=100000 --cluster pai2020 --spot 0 --spot 0.3
+        gputwin autoscale "synthetic:pai2020?jobs=100000" --cluster pai2020 --spot 0 --spot 0.3
     """
     if cluster is not None:
         from gputwin.cli.node_pools import PoolArguments, run_pools

@@ -19,7 +19,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Measure how fast the engine is, beside plain Python and other simulators.
+    """Measure how fast the engine is, compared with plain Python and other simulators.
 
     Examples:
 
@@ -51,9 +51,11 @@ def run(
         ]
         columns = ["benchmark", "jobs", "jobs/CPU-s", "plain Python (its jobs)", "ratio"]
         columns += ["shapes", "to few shapes", "bytes/job", "longest queue"]
-        table("The engine beside plain Python on the first jobs of the same, per second of user CPU", columns, rows)
+        table(
+            "The engine compared with plain Python on the first jobs of the same, per second of user CPU", columns, rows
+        )
         say(
-            "to few shapes: jobs of thousands of shapes, seven instances each, beside the same rule with one-instance jobs"
+            "to few shapes: jobs of thousands of shapes, seven instances each, against the same rule with one-instance jobs"
         )
         if figures.commands:
             rows = [

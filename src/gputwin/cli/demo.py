@@ -32,11 +32,14 @@ def run(
     """
     from gputwin.analysis import analyze
     from gputwin.report import write_report
+    from gputwin.report.compile import compile_demo
     from gputwin.report.demo import CLUSTER, REPLICATES, SCHEDULERS, demonstrate
     from gputwin.report.sections.comparison import differences, next_steps, side_by_side
     from gputwin.report.study import study_section
     from gputwin.report.timeline import Timeline
+    from gputwin.simulation.batch import processors
     from gputwin.simulation.cluster import open_cluster
+    from gputwin.simulation.engine.compiled import is_compiled
     from gputwin.simulation.load import check_load
     from gputwin.studies.comparison.verdict import recommendation
     from gputwin.studies.store import RunStore
@@ -48,6 +51,8 @@ def run(
     check_jobs(jobs)
     announce_compilation(quiet)
     with progress(quiet or json) as step:
+        if not is_compiled() and processors() > 1:
+            compile_demo(step)
         step(f"generating {jobs:,} jobs")
         synthetic = generate("pai2020", jobs=jobs, seed=seed, instances=True)
         step("writing the publisher's tables")

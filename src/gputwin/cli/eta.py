@@ -9,6 +9,7 @@ import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table, warn
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
+from gputwin.core.units import percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -179,9 +180,9 @@ def _render_test(tested: Backtest) -> None:
             s.state,
             s.method,
             f"{s.points:,}",
-            f"{s.coverage:.1%}",
-            f"{s.below:.1%}",
-            f"{s.above:.1%}",
+            percent(s.coverage, 1),
+            percent(s.below, 1),
+            percent(s.above, 1),
             format_duration(s.median_width_seconds),
             format_duration(s.median_error_seconds),
             f"× {s.off_by:.2f}",

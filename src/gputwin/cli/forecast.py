@@ -9,6 +9,7 @@ import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, show, table
 from gputwin.cli.options import TraceArgument
+from gputwin.core.units import percent
 
 _BEST = 5
 
@@ -45,7 +46,7 @@ def run(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Forecast demand, with every model's backtest beside naive, mean and zero.
+    """Forecast demand, with every model's backtest compared with the last value, the mean and zero.
 
     Examples:
 
@@ -126,12 +127,12 @@ def _scores(study: ForecastStudy, lead: int, name: str, title: str, most: int | 
         [
             r["model"],
             f"{r['relative_rmse']:.4f}",
-            f"{r['skill_naive']:+.1%}",
-            f"{r['skill_naive_low']:+.1%} … {r['skill_naive_high']:+.1%}",
-            f"{r['coverage']:.0%}",
-            f"{r['skill_mean']:+.1%}",
-            f"{r['skill_zero']:+.1%}",
-            f"{r['worst_share']:.0%}",
+            percent(r["skill_naive"], 1, signed=True),
+            f"{percent(r['skill_naive_low'], 1, signed=True)} … {percent(r['skill_naive_high'], 1, signed=True)}",
+            percent(r["coverage"]),
+            percent(r["skill_mean"], 1, signed=True),
+            percent(r["skill_zero"], 1, signed=True),
+            percent(r["worst_share"]),
         ]
         for r in (found if most is None else found.head(most)).to_dicts()
     ]

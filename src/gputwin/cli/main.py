@@ -14,6 +14,7 @@ from gputwin.cli import (
     autoscale,
     bench,
     check,
+    compile,
     demo,
     describe,
     eta,
@@ -113,6 +114,7 @@ for verb in (
     report,
     serve,
     demo,
+    compile,
     bench,
 ):
     app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run))

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gputwin.cli.console import emit, progress, say, table
+from gputwin.core.units import percent
 
 if TYPE_CHECKING:
     from gputwin.autoscaling.nodes.report import PoolReport
@@ -65,10 +66,10 @@ def _render(report: PoolReport, output: Path | None) -> None:
     rows = [
         [
             row.rule,
-            f"{row.spot_share:.0%}",
+            percent(row.spot_share),
             f"{row.cost:,.0f}" if row.runs == 1 else f"{row.cost:,.0f} ({row.least_cost:,.0f}–{row.most_cost:,.0f})",
-            f"{row.cost / report.fixed_cost:.0%}",
-            f"{row.idle_share:.0%}",
+            percent(row.cost / report.fixed_cost),
+            percent(row.idle_share),
             f"{row.mean_nodes:,.0f}",
             format_duration(row.mean_wait_seconds),
             format_duration(row.p95_wait_seconds),

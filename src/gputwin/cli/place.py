@@ -9,6 +9,7 @@ import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn
 from gputwin.cli.options import ClusterOption, TraceArgument
+from gputwin.core.units import percent
 
 if TYPE_CHECKING:
     from gputwin.optimization.placement.problem import PlacementResult
@@ -171,14 +172,17 @@ def _render(result: PlacementResult, time: float, output: Path | None) -> None:
     if rows:
         table("Methods", ["method", problem.unit, "lower bound", "CPU s"], rows)
     for kind, shares in result.to_json()["allocation"].items():
-        say(f"{kind}: " + ", ".join(f"{RESOURCE_WORDS.get(r, r)} {s:.1%}" for r, s in shares.items() if s > 1e-6))
+        say(
+            f"{kind}: "
+            + ", ".join(f"{RESOURCE_WORDS.get(r, r)} {percent(s, 1)}" for r, s in shares.items() if s > 1e-6)
+        )
     if output is not None:
         say(f"report: {output / 'placement.html'}")
 
 
 def _render_rolled(rolled: Rolling) -> None:
     rows = [
-        [r["policy"], f"{r['mean_nodes']:,.1f}", f"{r['above_bound']:.2%}", f"{r['moves']:,}"]
+        [r["policy"], f"{r['mean_nodes']:,.1f}", percent(r["above_bound"], 2), f"{r['moves']:,}"]
         for r in rolled.summary().to_dicts()
     ]
     table("Placement over time", ["policy", "mean nodes", "above the bound", "moves"], rows)

@@ -9,6 +9,7 @@ import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, show, table, warn_of_overload
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
+from gputwin.core.units import percent
 
 EXIT_UNREACHABLE = 3
 _ROWS = 12
@@ -143,7 +144,7 @@ def _render(result: Plan, output: Path | None, rules: str) -> None:
                 f"{p['gpus']:,}",
                 _duration(p["value_seconds"]),
                 spread,
-                f"{p['utilisation']:.1%}",
+                percent(p["utilisation"], 1),
                 verdict,
             ]
         )

@@ -9,6 +9,7 @@ import typer
 
 from gputwin.cli.console import Format, Json, Quiet, emit, progress, say, table, warn
 from gputwin.cli.options import TraceArgument
+from gputwin.core.units import percent
 
 if TYPE_CHECKING:
     from gputwin.profiling.predict import Predictions
@@ -100,7 +101,7 @@ def _show(found: Predictions) -> None:
                     f"{s.mae_seconds:,.0f}",
                     f"{s.median_error_seconds:,.0f}",
                     f"{s.within_2x:.3f}",
-                    f"{s.coverage:.1%}",
+                    percent(s.coverage, 1),
                 ]
                 for name, s in found.scores.items()
             ],

@@ -9,18 +9,10 @@ import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, announce_compilation, emit, progress, say, table, warn
 from gputwin.cli.options import TraceArgument
+from gputwin.core.units import format_duration, percent, signed_duration
 
 if TYPE_CHECKING:
     from gputwin.studies.prediction_value.study import PredictionValue, RuleOutcome
-
-_COLUMNS = (
-    "rule",
-    "mean wait s",
-    "Δ to FIFO s (95 % interval)",
-    "mean JCT s",
-    "p99 wait of long jobs s",
-    "oracle's gain kept",
-)
 
 
 def run(
@@ -94,20 +86,20 @@ def run(
         classes = found.classes
         table(
             f"{len(classes.classes)} job classes; {classes.rows_clustered:,} of {classes.rows:,} tasks clustered, "
-            f"{data['noise_share']:.0%} in no class, {classes.accuracy:.0%} recognised at submit",
+            f"{percent(data['noise_share'])} in no class, {percent(classes.accuracy)} recognised at submit",
             ["class", "tasks", "typical job"],
             [[c.name, f"{c.tasks:,}", c.medoid_job] for c in sorted(classes.classes, key=lambda c: -c.tasks)],
         )
         table(
             f"Duration models, in time order; chosen: {found.chosen}",
-            ["model", "MAE s", "median error s", "within 2×", "80 % interval holds", "rank correlation"],
+            ["model", "mean error", "median error", "within 2×", "80 % interval holds", "rank correlation"],
             [
                 [
                     e.model,
-                    f"{s.mae_seconds:,.0f}",
-                    f"{s.median_error_seconds:,.0f}",
-                    f"{s.within_2x:.3f}",
-                    f"{s.coverage:.1%}",
+                    format_duration(s.mae_seconds),
+                    format_duration(s.median_error_seconds),
+                    percent(s.within_2x, 1),
+                    percent(s.coverage, 1),
                     f"{s.rank_correlation:.3f}",
                 ]
                 for e in found.evaluations
@@ -128,20 +120,20 @@ def value_table(value: PredictionValue) -> None:
         f"The value of predictions: {value.setting}",
         [
             "rule",
-            "mean wait s",
-            "Δ to FIFO s (95 % interval)",
-            "mean JCT s",
-            "p99 wait of long jobs s",
+            "mean wait",
+            "Δ to FIFO (95 % interval)",
+            "mean completion",
+            "p99 wait of long jobs",
             "oracle's gain kept",
         ],
         [
             [
                 o.rule,
-                f"{o.mean_wait_seconds:,.1f}",
+                format_duration(o.mean_wait_seconds),
                 _difference(o),
-                f"{o.mean_jct_seconds:,.1f}",
-                f"{o.long_jobs_p99_wait_seconds:,.0f}",
-                "–" if o.gain_kept is None else f"{o.gain_kept:.1%}",
+                format_duration(o.mean_jct_seconds),
+                format_duration(o.long_jobs_p99_wait_seconds),
+                "–" if o.gain_kept is None else percent(o.gain_kept, 1),
             ]
             for o in value.outcomes
         ],
@@ -151,5 +143,7 @@ def value_table(value: PredictionValue) -> None:
 def _difference(outcome: RuleOutcome) -> str:
     low, high = outcome.difference_low_seconds, outcome.difference_high_seconds
     if low is None or high is None:
-        return f"{outcome.difference_seconds:+,.0f}"
-    return "–" if low == high == 0 else f"{outcome.difference_seconds:+,.0f} ({low:+,.0f} to {high:+,.0f})"
+        return signed_duration(outcome.difference_seconds)
+    if low == high == 0:
+        return "–"
+    return f"{signed_duration(outcome.difference_seconds)} ({signed_duration(low)} to {signed_duration(high)})"

@@ -9,6 +9,7 @@ import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn_of_overload
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
+from gputwin.core.units import percent
 
 if TYPE_CHECKING:
     from gputwin.studies.validation.theory import Figures
@@ -95,7 +96,10 @@ def _render(result: ThreeWay, output: Path | None) -> None:
     columns = ["class", "jobs", "GPUs asked", "simulated mean wait", "p95", "trace's mean wait", "p95"]
     table("By class (theory, in order of arrival, makes no difference between them)", columns, rows)
     if result.laws:
-        rows = [[x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", f"{x.difference:+.1%}"] for x in result.laws]
+        rows = [
+            [x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", percent(x.difference, 1, signed=True)]
+            for x in result.laws
+        ]
         table("Operational laws on the trace", ["law", "says", "measured", "by the law", "difference"], rows)
     if output is not None:
         say(f"report: {output / 'queueing.html'}")
@@ -105,7 +109,7 @@ def _cells(figures: Figures) -> list[str]:
     return [
         _wait(figures.mean_wait),
         _wait(figures.p95_wait),
-        "–" if figures.utilisation is None else f"{figures.utilisation:.1%}",
+        "–" if figures.utilisation is None else percent(figures.utilisation, 1),
         "–" if figures.queue_length is None else f"{figures.queue_length:,.1f}",
     ]
 

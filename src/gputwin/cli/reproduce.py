@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say, table
+from gputwin.core.units import percent
 
 app = typer.Typer(help="Reproduce a published result.", no_args_is_help=True)
 
@@ -83,7 +84,7 @@ def queueing_models(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Every queueing model beside a simulation of that very model: the table of docs/queueing-models.md.
+    """Every queueing model compared with a simulation of that very model: the table of docs/queueing-models.md.
 
     Takes about three minutes.
 
@@ -103,7 +104,7 @@ def queueing_models(
             fresh.write_text(result.page(), encoding="utf-8")
 
     def render() -> None:
-        table("Queueing models beside simulation, 99.9 % intervals", COLUMNS, result.cells())
+        table("Queueing models and simulation, 99.9 % intervals", COLUMNS, result.cells())
         say(result.verdict())
 
     emit(result.to_json(), json, render)
@@ -138,7 +139,7 @@ def pai2020_sjf(
             "Published, on the original jobs",
             ["rule", "mean wait s", "mean JCT s", "oracle's gain kept"],
             [
-                [p.rule, f"{p.mean_wait_seconds:,.1f}", f"{p.mean_jct_seconds:,.1f}", f"{p.gain_kept:.1%}"]
+                [p.rule, f"{p.mean_wait_seconds:,.1f}", f"{p.mean_jct_seconds:,.1f}", percent(p.gain_kept, 1)]
                 for p in PUBLISHED
             ],
         )
@@ -158,7 +159,7 @@ def dlrm2025_forecast(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Forecasts of the DLRM 2025 trace's demand beside reference figures.
+    """Forecasts of the DLRM 2025 trace's demand compared with reference figures.
 
     Get the file with `gputwin traces fetch dlrm2025`.
 
@@ -187,7 +188,10 @@ def dlrm2025_forecast(
             table("Arrivals per 5 min, one step ahead, last 20 %: RMSE over mean", ["method", "", *RESOURCES], rows)
             for method in ("auto", "ensemble-stack"):
                 gap, more = (worst_gap(result.arrivals, method, singles=s) for s in (True, False))
-                say(f"{method}: at worst {gap:+.1%} from the best single reference, {more:+.1%} with its ensemble")
+                say(
+                    f"{method}: at worst {percent(gap, 1, signed=True)} from the best single reference, "
+                    f"{percent(more, 1, signed=True)} with its ensemble"
+                )
             _coverage(result.arrivals.filter(method="auto")["coverage"].to_list())
         if result.in_force.height:
             rows = []
@@ -206,4 +210,4 @@ def dlrm2025_forecast(
 
 
 def _coverage(shares: list[float], when: str = "") -> None:
-    say(f"80 % intervals of auto{when} cover {min(shares):.0%} to {max(shares):.0%}")
+    say(f"80 % intervals of auto{when} cover {percent(min(shares))} to {percent(max(shares))}")

@@ -52,7 +52,7 @@ def everything(
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
-    """Print every published result beside ours, and which are left out since their files are not there.
+    """Print every published result and ours side by side, and which are left out since their files are not there.
 
     Takes about ten minutes with all files; without any, the two results that need none are printed.
 

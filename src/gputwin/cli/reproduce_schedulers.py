@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Json, Quiet, emit, progress, say, table
+from gputwin.core.units import percent
 
 
 def add_to(app: typer.Typer) -> None:
@@ -59,7 +60,7 @@ def gavel2020(
                 f"{p.jobs_per_hour:g}",
                 f"{p.ours:.2f}",
                 "–" if p.published is None else f"{p.published:.2f}",
-                "–" if p.difference is None else f"{p.difference:+.1%}",
+                "–" if p.difference is None else percent(p.difference, 1, signed=True),
                 "yes" if result.is_saturated(p) else "",
             ]
             for p in result.points
@@ -69,7 +70,7 @@ def gavel2020(
         for name in dict.fromkeys(p.policy for p in result.points):
             worst = result.largest(name)
             if worst is not None:
-                say(f"{name}: largest difference at unsaturated rates {worst:.1%}")
+                say(f"{name}: largest difference at unsaturated rates {percent(worst, 1)}")
 
     emit(result.to_json(), json, render)
 
@@ -158,11 +159,12 @@ def pollux2021(
         ]
         table("Mean completion time, s", ["policy", "load", "workload", "ours", "published"], rows)
         fits = [
-            [r["application"], f"{r['error']:.1%}", f"{r['error_above_8_gpus']:.1%}"] for r in result.fits.to_dicts()
+            [r["application"], percent(r["error"], 1), percent(r["error_above_8_gpus"], 1)]
+            for r in result.fits.to_dicts()
         ]
         columns = ["application", "error", "above 8 GPUs, fitted to at most 8"]
         table("Mean error of fitted step times", columns, fits)
         for name in policy or POLICIES:
-            say(f"{name}: largest difference to the published means {result.largest_difference(name):.2%}")
+            say(f"{name}: largest difference to the published means {percent(result.largest_difference(name), 2)}")
 
     emit(result.to_json(), json, render)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gputwin.cli.console import say, table
-from gputwin.core.units import format_count, format_duration
+from gputwin.core.units import format_count, format_duration, percent
 
 if TYPE_CHECKING:
     from gputwin.traces.dataset import Trace
@@ -50,7 +50,7 @@ def show_serving(found: dict[str, Any] | None) -> None:
         spread = ", ".join(f"{name} {format_duration(served[name])}" for name in ("mean", "p50", "p95", "p99"))
         rows.append(["time to serve", spread])
     if found.get("failed_share") is not None:
-        rows.append(["failed", f"{found['failed_share']:.1%}"])
+        rows.append(["failed", percent(found["failed_share"], 1)])
     if rows:
         table("Requests", ["what", "value"], rows)
     else:

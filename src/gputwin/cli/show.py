@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputwin.cli.console import say, show, table
-from gputwin.core.units import format_count, format_duration
+from gputwin.core.units import format_count, format_duration, percent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -93,7 +93,7 @@ def show_description(d: Description) -> None:
     ):
         if spread:
             cells = [form(spread[k]) for k in ("mean", "p50", "p95", "p99", "max")]
-            rows.append([name, format_count(spread["count"]), *cells, f"{spread['zero_share']:.1%}"])
+            rows.append([name, format_count(spread["count"]), *cells, percent(spread["zero_share"], 1)])
     if rows:
         table("Distributions", ["what", "tasks", "mean", "p50", "p95", "p99", "max", "zero"], rows)
     if d.gpu_models:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputwin.cli.console import say, show, table
+from gputwin.core.units import percent
 
 if TYPE_CHECKING:
     from gputwin.simulation.result import SimulationResult
@@ -18,15 +19,18 @@ def show_run(
 ) -> None:
     """Print a run, after how it compares with another where one is given."""
     from gputwin.cli.show import show_comparison
-    from gputwin.cli.tenants import show_tenants
+    from gputwin.cli.tenants import show_tenant_tables
     from gputwin.core.units import format_duration
     from gputwin.report.sections.run import causes_tables, waits_table
-    from gputwin.simulation.verdict import rules_words, run_verdict
+    from gputwin.simulation.verdict import rules_words, run_verdict, shares_words
 
     s, m = result.summary, result.manifest
     if compared is not None:
         show_comparison(compared)
     say(run_verdict(result).text)
+    if view.tenants.height > 1:
+        for sentence in view.sentences():
+            say(f"· {sentence}")
     say(f"{s['jobs']:,} jobs on {m['cluster']} ({m['nodes']:,} nodes, {m['gpus']:,} GPUs): {rules_words(result)}")
     if s["jobs_already_running"]:
         say(
@@ -38,9 +42,11 @@ def show_run(
         show(shown)
     figures = [["outcomes", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in s["outcomes"].items())]]
     figures += [["makespan", format_duration(s["makespan_seconds"])]]
-    figures += [[f"{_resource(k)} allocated", f"{v:.1%}"] for k, v in s["allocation"].items() if k != "gpu_unnamed"]
-    figures += [["GPUs lost to fragmentation", f"{s['fragmentation']:.1%}"]]
-    figures += [[f"{_resource(k)} allocated but unused", f"{v:.1%}"] for k, v in (s["unused_allocation"] or {}).items()]
+    figures += [[f"{_resource(k)} allocated", percent(v, 1)] for k, v in s["allocation"].items() if k != "gpu_unnamed"]
+    figures += [["GPUs lost to fragmentation", percent(s["fragmentation"], 1)]]
+    figures += [
+        [f"{_resource(k)} allocated but unused", percent(v, 1)] for k, v in (s["unused_allocation"] or {}).items()
+    ]
     for key, label in (
         ("jain_fairness", "fairness between tenants (1: equal)"),
         ("load_balance", "load balance"),
@@ -51,9 +57,12 @@ def show_run(
     if s["sla_violations"] is not None:
         figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
     table("Cluster", ["what", "value"], figures)
+    if line := shares_words(s.get("tenant_shares")):
+        say(line)
     _render_lives(s)
     _render_power(s)
-    show_tenants(view)
+    if view.tenants.height > 1:
+        show_tenant_tables(view.tenants, view.blocking)
     for why, count in s["tasks_left_out"].items():
         say(f"{count:,} tasks not simulated: {why}")
     if output is not None:
@@ -67,7 +76,7 @@ def _render_power(summary: dict[str, Any]) -> None:
         return
     total = max(power["energy_kwh"], 1e-12)
     parts = {"servers": "servers_kwh", "GPUs idle": "idle_gpus_kwh", "contexts": "contexts_kwh", "load": "load_kwh"}
-    rows = [[name, f"{power[key]:,.1f}", f"{power[key] / total:.1%}"] for name, key in parts.items()]
+    rows = [[name, f"{power[key]:,.1f}", percent(power[key] / total, 1)] for name, key in parts.items()]
     table("Energy, kWh", ["part", "kWh", "share"], rows)
     say(
         f"{power['energy_kwh']:,.1f} kWh, {power['mean_watts'] / 1000:,.1f} kW on average, {power['carbon_kg']:,.1f} kg CO2"
@@ -85,7 +94,7 @@ def _render_lives(summary: dict[str, Any]) -> None:
         return
     total = sum(parts.values())
     rows = [
-        [name.replace("_", " "), format_duration(abs(v) / max(summary["jobs"], 1)), f"{v / total:.1%}"]
+        [name.replace("_", " "), format_duration(abs(v) / max(summary["jobs"], 1)), percent(v / total, 1)]
         for name, v in parts.items()
         if v
     ]
@@ -108,7 +117,7 @@ def _render_goodput(summary: dict[str, Any]) -> None:
         return
     hours = {name: goodput[f"{name}_gpu_hours"] for name in PARTS}
     held = max(sum(max(value, 0.0) for value in hours.values()), 1e-12)
-    rows = [[PARTS[name], f"{value:,.1f}", f"{value / held:.1%}"] for name, value in hours.items() if value]
+    rows = [[PARTS[name], f"{value:,.1f}", percent(value / held, 1)] for name, value in hours.items() if value]
     table("Goodput: GPU-hours held", ["part", "GPU-hours", "share"], rows)
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from fractions import Fraction
 from functools import lru_cache
+from typing import SupportsFloat
 
 from gputwin.core.errors import UserError, shorten
 
@@ -52,6 +53,18 @@ def format_duration(seconds: float | None) -> str:
     if total < DAY:
         return f"{total // 3600} h {total % 3600 // 60:02d} min"
     return f"{total // 86400} d {total % 86400 // 3600} h"
+
+
+def signed_duration(seconds: float) -> str:
+    """Return a difference of times with its sign: "+5 min 10 s", "-56 s"."""
+    return ("+" if seconds >= 0 else "") + format_duration(seconds)
+
+
+def percent(share: SupportsFloat | None, digits: int = 0, *, signed: bool = False) -> str:
+    """Return a share as a percentage, the same everywhere: "97 %", "+2.5 %"; "–" for none."""
+    if share is None:
+        return "–"
+    return f"{100 * float(share):{'+' if signed else ''},.{digits}f} %"
 
 
 def format_count(value: float | None) -> str:

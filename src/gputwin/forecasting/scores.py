@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
+from gputwin.core.units import percent
 from gputwin.forecasting.backtest import Backtest
 from gputwin.forecasting.combine import AUTO, Choice
 from gputwin.forecasting.conformal import band, rolling_quantiles
@@ -124,19 +125,19 @@ def verdicts(scores: pl.DataFrame, choices: Sequence[Choice], span: dict[int, st
 
 
 def _sentence(choice: Choice, gained: Interval, best: dict[str, object]) -> str:
-    margin = f"(95 %: {gained.low:+.1%} to {gained.high:+.1%})"
+    margin = f"(95 %: {percent(gained.low, 1, signed=True)} to {percent(gained.high, 1, signed=True)})"
     lead = float(str(best["skill_naive"]))
-    taken = f"auto took {choice.model} ({choice.share:.0%} of the way from the last value)"
+    taken = f"auto took {choice.model} ({percent(choice.share)} of the way from the last value)"
     if choice.left == 0:
-        after = "nothing beat it" if lead < 0.01 else f"in hindsight {best['model']} was {lead:.1%} better"
+        after = "nothing beat it" if lead < 0.01 else f"in hindsight {best['model']} was {percent(lead, 1)} better"
         now = "" if choice.model == "naive" else f"; since then {taken}"
         return f"auto kept the last value; on the test part {after}{now}"
     if choice.model == "naive":
-        taken = f"auto left the last value in {choice.left:.0%} of the test part and is back at it"
+        taken = f"auto left the last value in {percent(choice.left)} of the test part and is back at it"
     if gained.value == 0.0:
         return f"{taken}, exactly as good as the last value"
     if gained.low > 0:
-        return f"{taken}, {gained.value:.1%} better than the last value {margin}"
+        return f"{taken}, {percent(gained.value, 1)} better than the last value {margin}"
     if gained.value >= 0:
-        return f"{taken}, {gained.value:.1%} better than the last value, which may be chance {margin}"
-    return f"{taken}, {-gained.value:.1%} worse than the last value {margin}"
+        return f"{taken}, {percent(gained.value, 1)} better than the last value, which may be chance {margin}"
+    return f"{taken}, {percent(-gained.value, 1)} worse than the last value {margin}"

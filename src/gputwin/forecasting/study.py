@@ -11,7 +11,7 @@ import polars as pl
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
-from gputwin.core.units import DAY, HOUR, MINUTE, format_duration
+from gputwin.core.units import DAY, HOUR, MINUTE, format_duration, percent
 from gputwin.forecasting.backtest import Backtest, backtest, schedule
 from gputwin.forecasting.combine import Choice, combine
 from gputwin.forecasting.demand import demand
@@ -154,7 +154,8 @@ def forecast_series(
     leads = tuple(leads) or backtest_leads(horizon)
     if leads[-1] >= plan.end - plan.test:
         raise UserError(
-            f"a horizon of {horizon} bins needs a test part of more; the last {test_share:.0%} have {plan.end - plan.test}"
+            f"a horizon of {horizon} bins needs a test part of more; the last {percent(test_share)} have "
+            f"{plan.end - plan.test}"
         )
     history = series.head(plan.test)
     names = _names(series.head(plan.first), models, neural)

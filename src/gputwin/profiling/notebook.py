@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.traces.notebook import html_table, html_text
 
 if TYPE_CHECKING:
@@ -16,14 +16,14 @@ _MOST_CLASSES = 12
 def profile_html(profile: Profile) -> str:
     """Return the profile as a small piece of HTML without script or style sheet; every text is escaped."""
     found, ran = profile.classes, profile.durations_by_class()
-    said = f"{len(found.classes)} job classes of {found.rows:,} tasks, {found.accuracy:.0%} recognised at submit"
+    said = f"{len(found.classes)} job classes of {found.rows:,} tasks, {percent(found.accuracy)} recognised at submit"
     largest = sorted(found.classes, key=lambda c: -c.tasks)[:_MOST_CLASSES]
     classes = [
         (c.name, f"{c.tasks:,}", *(format_duration(seconds) for seconds in ran[c.name] or (None, None, None)))
         for c in largest
     ]
     models = [
-        (e.model, f"{s.mae_seconds:,.0f}", f"{s.within_2x:.1%}", f"{s.coverage:.1%}")
+        (e.model, f"{s.mae_seconds:,.0f}", percent(s.within_2x, 1), percent(s.coverage, 1))
         for e in profile.evaluations
         for s in [e.scores]
     ]

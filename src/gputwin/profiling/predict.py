@@ -14,6 +14,7 @@ import polars as pl
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
+from gputwin.core.units import percent
 from gputwin.profiling.alignment import align
 from gputwin.profiling.classes.classes import OTHER
 from gputwin.profiling.evaluation.scores import LEVELS, Scores, score
@@ -44,7 +45,7 @@ class Predictions(Shown):
         return f"Predictions of {self.frame.height:,} tasks by {self.kind}"
 
     def _lines(self) -> list[str]:
-        scored = [f"{who}: {s.within_2x:.0%} within a factor of two" for who, s in self.scores.items()]
+        scored = [f"{who}: {percent(s.within_2x)} within a factor of two" for who, s in self.scores.items()]
         return [*scored, *self.notes]
 
     def to_json(self) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import polars as pl
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
+from gputwin.core.units import percent
 from gputwin.profiling.alignment import Recording
 from gputwin.profiling.calibration import Calibrated
 from gputwin.profiling.classes.classes import Classes, find_classes
@@ -46,7 +47,7 @@ class Profile(Shown):
         return f"Profile of {self.history.size:,} tasks: {len(self.classes.classes)} classes, model {self.chosen}"
 
     def _lines(self) -> list[str]:
-        return [f"{e.model}: {e.scores.within_2x:.0%} within a factor of two" for e in self.evaluations]
+        return [f"{e.model}: {percent(e.scores.within_2x)} within a factor of two" for e in self.evaluations]
 
     @property
     def evaluation(self) -> Evaluation:

@@ -274,7 +274,7 @@ def _short(value: float | None) -> str:
     return f"{value:,.0f}"
 
 
-def forest(frame: pl.DataFrame, axis: str) -> go.Figure:
+def forest(frame: pl.DataFrame, axis: str, unit: str = "s") -> go.Figure:
     """Return effects with their intervals: one row per `level`, one mark per `control` (`estimate`, `low`, `high`)."""
     levels = frame["level"].unique(maintain_order=True).to_list()
     controls = frame["control"].unique(maintain_order=True).to_list()
@@ -301,7 +301,7 @@ def forest(frame: pl.DataFrame, axis: str) -> go.Figure:
                 "thickness": 1.2,
                 "width": 3,
             },
-            hovertemplate="%{fullData.name}<br>%{x:,.4g} s<extra></extra>",
+            hovertemplate=f"%{{fullData.name}}<br>%{{x:,.4g}} {unit}<extra></extra>",
         )
     figure.add_vline(x=0)
     return figure

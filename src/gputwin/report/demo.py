@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from gputwin.core.errors import UserError
-from gputwin.report.page import Bullets, Section, Statement
+from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.report.page import Section, Statement
 from gputwin.report.sections.comparison import shown_metric
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.batch import Batch, processors
@@ -22,7 +23,7 @@ from gputwin.traces.locate import SYNTHETIC
 
 CLUSTER = "pai2020"
 REPLICATES = 3
-SCHEDULERS: Mapping[str, Mapping[str, object]] = {
+SCHEDULERS: dict[str, Mapping[str, object]] = {
     "FIFO": {"backfill": "strict"},
     "SJF": {"order": "sjf", "backfill": "strict"},
     "backfill": {"backfill": "greedy"},
@@ -33,7 +34,7 @@ SCHEDULERS: Mapping[str, Mapping[str, object]] = {
     "GPU-time + backfill": {"order": "gpu-time", "backfill": "greedy"},
 }
 """Eight schedulers: in order of arrival, shortest first, with jobs that overtake, with preemption."""
-OTHERS: Mapping[str, Mapping[str, object]] = {
+OTHERS: dict[str, Mapping[str, object]] = {
     "backfill + best fit": {"backfill": "greedy", "placement": "best-fit"},
     "backfill + FGD": {"backfill": "greedy", "placement": "fgd"},
     "backfill without sharing": {"backfill": "greedy", "sharing": "exclusive"},
@@ -78,15 +79,20 @@ def forecast_part(trace: Trace) -> tuple[Section, ...]:
 
 
 def placement_part(trace: Trace) -> tuple[Section, ...]:
-    """Return on how few nodes the busiest hour fits."""
+    """Return on how few nodes of the cluster's types what runs in the busiest hour fits, of instances on whole GPUs."""
     from gputwin.optimization.placement.demand import alive, busiest_hour, groups_of, problem_of
     from gputwin.optimization.placement.solve import place
     from gputwin.report.sections.placement_plan import placement_plan
     from gputwin.simulation.cluster import open_cluster
 
-    groups = groups_of(alive(trace, busiest_hour(trace)))
-    problem = problem_of(groups, open_cluster(CLUSTER))
-    return (placement_plan(place(problem, method="heuristics", seconds=_PLACING_SECONDS)),)
+    # Shares of GPUs are searched device by device, which takes too long for thousands of instances.
+    groups = tuple(g for g in groups_of(alive(trace, busiest_hour(trace))) if g.gpu_milli % WHOLE_GPU_MILLI == 0)
+    problem = problem_of(groups, open_cluster(CLUSTER), is_supply_limited=False)
+    section = placement_plan(place(problem, method="heuristics", seconds=_PLACING_SECONDS))
+    verdict, *rest = section.parts
+    assert isinstance(verdict, Statement)
+    text = f"The busiest hour's instances on whole GPUs: {verdict.text}"
+    return (replace(section, parts=(replace(verdict, text=text), *rest)),)
 
 
 def autoscaling_part(trace: Trace) -> tuple[Section, ...]:
@@ -100,11 +106,12 @@ def autoscaling_part(trace: Trace) -> tuple[Section, ...]:
     asked = Trace.from_frames({"requests": requests}, trace.meta)
     served = service_of(asked, service_seconds=_SERVICE_SECONDS)
     section = autoscale(compare(served, Options(rules=_RULES)))
-    said = (
-        f"Arrivals of this trace as requests to one service, {_SERVICE_SECONDS / 60:.0f} min each on average, assumed."
+    assumed = (
+        f"The jobs' arrivals as requests to one service; {_SERVICE_SECONDS / 60:.0f} min each on average, assumed."
     )
-    first = next((p.items[0] for p in section.parts if isinstance(p, Bullets) and p.items), "")
-    return (replace(section, parts=(Statement(f"{first} {said}"), *section.parts)),)
+    verdict, *rest = section.parts
+    assert isinstance(verdict, Statement)
+    return (replace(section, parts=(replace(verdict, text=f"{verdict.text} {assumed}"), *rest)),)
 
 
 def theory_part(trace: Trace) -> tuple[Section, ...]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from gputwin.core.atomic import atomic_file
+from gputwin.core.units import percent
 from gputwin.optimization.tuning.study import Tuned
 from gputwin.report.figures import blank, plain
 from gputwin.report.html import render
@@ -67,7 +68,8 @@ def headline(result: Tuned) -> str:
     """Return the chosen configuration and whether it is proven better, in two sentences."""
     test, name = result.test, result.study.names[result.chosen]
     change = (
-        f"{abs(test.difference):.1%} {'less' if test.difference < 0 else 'more'} loss than the present configuration "
+        f"{percent(abs(test.difference), 1)} {'less' if test.difference < 0 else 'more'} loss than the "
+        "present configuration "
         f"(95 %: {_percent(test.low)} to {_percent(test.high)})"
     )
     verdict = {"adopt": f"Adopt {name}", "reject": f"Keep the present configuration, not {name}"}.get(
@@ -77,7 +79,7 @@ def headline(result: Tuned) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{value:+.1%}" if math.isfinite(value) else "without bound"
+    return percent(value, 1, signed=True) if math.isfinite(value) else "without bound"
 
 
 def _regret(result: Tuned) -> FigurePart:

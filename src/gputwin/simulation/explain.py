@@ -16,7 +16,7 @@ import polars as pl
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE
 from gputwin.simulation.explain_stops import displaced_by, quota_of, stop_lines, stops_of
@@ -98,7 +98,7 @@ class Explanation(Shown):
         lines.append(f"It waited {format_duration(self.wait_seconds)}.")
         causes = sorted(((v, k) for k, v in self.causes_seconds.items() if v > 0), reverse=True)
         if causes:
-            parts = [f"{format_duration(v)} ({v / self.wait_seconds:.0%}) {_WORDS[k]}" for v, k in causes]
+            parts = [f"{format_duration(v)} ({percent(v / self.wait_seconds)}) {_WORDS[k]}" for v, k in causes]
             lines.append("Of that: " + "; ".join(parts) + ".")
         if self.quota is not None and self.causes_seconds.get("quota_or_fairness"):
             most, held = self.quota["gpus_at_most"], self.quota["gpus_held_at_submission"]

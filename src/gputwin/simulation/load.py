@@ -13,7 +13,7 @@ import polars as pl
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
-from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.core.units import WHOLE_GPU_MILLI, percent
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.offered import Load, offered_loads, said
 from gputwin.simulation.together import gangs_that_never_fit
@@ -174,22 +174,23 @@ def _verdict(check: LoadCheck) -> str:
         )
     elif doubt.mean_at_most >= 1:
         sentences.append(
-            f"No verdict: without {unknown} the trace asks for {doubt.mean:.0%} of {said(doubt)} on average, with them "
-            f"for up to {doubt.mean_at_most:.0%}."
+            f"No verdict: without {unknown} the trace asks for {percent(doubt.mean)} of {said(doubt)} on average, with them "
+            f"for up to {percent(doubt.mean_at_most)}."
         )
     elif worst.time_above_capacity > 0:
         sentences.append(
-            f"The trace fits on average ({worst.mean:.0%} of {said(worst)}) but asks for more than there are "
-            f"{worst.time_above_capacity:.1%} of the time: expect queues then."
+            f"The trace fits on average ({percent(worst.mean)} of {said(worst)}) but asks for more than there are "
+            f"{percent(worst.time_above_capacity, 1)} of the time: expect queues then."
         )
     elif crowded.peak_at_most > 1:
         sentences.append(
-            f"The trace fits on average ({crowded.mean:.0%} of {said(crowded)}, up to {crowded.mean_at_most:.0%} with "
+            f"The trace fits on average ({percent(crowded.mean)} of {said(crowded)}, up to "
+            f"{percent(crowded.mean_at_most)} with "
             f"{unknown}); whether it ever asks for more than there are depends on these."
         )
     else:
         sentences.append(
-            f"The trace fits with room: at most {worst.peak_at_most:.0%} of {said(worst)} is ever asked for."
+            f"The trace fits with room: at most {percent(worst.peak_at_most)} of {said(worst)} is ever asked for."
         )
     never = int(check.never_fit["tasks"].sum())
     if never:

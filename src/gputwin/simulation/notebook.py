@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.traces.notebook import html_table, html_text
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ def run_lines(result: SimulationResult) -> list[str]:
         if summary[key]:
             lines.append(f"{name}: " + ", ".join(f"{q} {format_duration(summary[key][q])}" for q in _SPREAD))
     if "gpu" in summary["allocation"]:
-        lines.append(f"GPUs allocated: {summary['allocation']['gpu']:.1%}")
+        lines.append(f"GPUs allocated: {percent(summary['allocation']['gpu'], 1)}")
     causes = {name: value for name, value in (summary["wait_causes_seconds"] or {}).items() if value > 0}
     if causes:
         total, ranked = sum(causes.values()), sorted(causes.items(), key=lambda c: -c[1])[:3]
-        lines.append("why jobs waited: " + ", ".join(f"{n.replace('_', ' ')} {v / total:.0%}" for n, v in ranked))
+        lines.append("why jobs waited: " + ", ".join(f"{n.replace('_', ' ')} {percent(v / total)}" for n, v in ranked))
     return lines
 
 
@@ -46,10 +46,10 @@ def run_html(result: SimulationResult) -> str:
     parts.append(html_table(("", *_SPREAD), spreads))
     shares = {f"allocation of {name}": value for name, value in summary["allocation"].items()}
     shares["GPU fragmentation"] = summary["fragmentation"]
-    parts.append(html_table(("cluster", "share"), [(name, f"{value:.1%}") for name, value in shares.items()]))
+    parts.append(html_table(("cluster", "share"), [(name, percent(value, 1)) for name, value in shares.items()]))
     causes = {name: value for name, value in (summary["wait_causes_seconds"] or {}).items() if value > 0}
     total = sum(causes.values())
-    rows = [(name.replace("_", " "), f"{value / total:.1%}") for name, value in causes.items()]
+    rows = [(name.replace("_", " "), percent(value / total, 1)) for name, value in causes.items()]
     if rows:
         parts.append(html_table(("why jobs waited", "share"), rows))
     return f"<div>{''.join(parts)}</div>"

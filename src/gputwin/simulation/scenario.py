@@ -344,11 +344,13 @@ def _or_infinity(value: float | None) -> float:
     return math.inf if value is None else value
 
 
+def _terms(spec: TenantSpec) -> Terms:
+    weights: dict[str, float] = dict(spec.weights.items())
+    return Terms(spec.weight, spec.gpus, weights, spec.group, spec.guaranteed)
+
+
 def _fairness(spec: FairnessSpec) -> Fairness:
-    terms = {
-        name: Terms(t.weight, t.gpus, {resource: w for resource, w in t.weights.items()}, t.group, t.guaranteed)
-        for name, t in spec.tenants.items()
-    }
+    terms = {name: _terms(tenant) for name, tenant in spec.tenants.items()}
     rule = "" if spec.policy.name == NO_RULE else spec.policy.name
     return Fairness(rule, spec.policy.parameters, terms, dict(spec.groups), spec.queues, spec.default_queue)
 

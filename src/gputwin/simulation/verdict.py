@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
-from gputwin.core.units import MINUTE, format_duration
+from gputwin.core.units import MINUTE, format_duration, percent
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import NO_RULE
 
@@ -19,7 +19,7 @@ CAUSE_WORDS = {
     "quota_or_fairness": "for quota or fairness",
     "gpu_shortage": "for free GPUs",
     "gpu_model": "for GPUs of the model they need",
-    "cpu_or_memory": "for CPU or memory, beside free GPUs",
+    "cpu_or_memory": "for CPU or memory, while GPUs are free",
     "fragmentation": "for GPUs that are free but scattered over nodes",
     "max_per_node": "for nodes below their limit of instances",
     "rdma": "for RDMA",
@@ -67,6 +67,23 @@ def rules_words(result: SimulationResult) -> str:
     return f"{said}, fairness {fairness['policy']}" if fairness and fairness["policy"] != NO_RULE else said
 
 
+def shares_words(shares: dict[str, Any] | None) -> str:
+    """Return how far tenants were from their fair shares, in words; "" where the run has fewer than two tenants."""
+    if shares is None:
+        return ""
+    error, above, below = shares["share_error"], shares["most_above"], shares["most_below"]
+    said = (
+        f"Fair shares over time: {error['mean']:.1%} of the GPUs held were in the wrong hands on average, at most "
+        f"{error['max']:.1%}; Jain's index of GPUs held per GPU due {shares['jain']['mean']:.3f}"
+    )
+    if above["gpus"] < 0.05:
+        return f"{said}."
+    return (
+        f"{said}. Most above its share: {above['tenant']} ({above['gpus']:+,.1f} GPUs); "
+        f"most below: {below['tenant']} ({below['gpus']:+,.1f})."
+    )
+
+
 def idle_while_waiting(result: SimulationResult) -> str:
     """Return that a strict queue leaves half of the GPUs or more idle while jobs wait; "" where it does not."""
     if result.manifest["scheduler"]["backfill"] != "strict" or "gpu_allocation" not in result.series.columns:
@@ -77,7 +94,7 @@ def idle_while_waiting(result: SimulationResult) -> str:
     if idle < IDLE_SHARE or not behind:
         return ""
     return (
-        f"While jobs wait, {idle:.0%} of the GPUs are idle: in strict order one job that does not fit holds up all "
+        f"While jobs wait, {percent(idle)} of the GPUs are idle: in strict order one job that does not fit holds up all "
         "behind it; try --backfill greedy."
     )
 
@@ -88,7 +105,7 @@ def _cause(result: SimulationResult) -> str:
     if total <= 0:
         return ""
     name = max(causes, key=causes.__getitem__)
-    return f"; {causes[name] / total:.0%} of it {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
+    return f"; {percent(causes[name] / total)} of it {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
 
 
 def _left(result: SimulationResult) -> str:

@@ -13,13 +13,16 @@ import polars as pl
 
 from gputwin.analysis.blocking import blocking
 from gputwin.analysis.tenants import remarks_on, with_charges
+from gputwin.analysis.words import share
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError, shorten
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.verdict import CAUSE_WORDS
 
 NOT_BY_HOLDERS = ("quota_or_fairness", "node_startup", "outage")
+_MUCH = 0.1
 
 
 @dataclass(frozen=True, repr=False)
@@ -38,7 +41,20 @@ class TenantView(Shown):
 
     def sentences(self) -> list[str]:
         """Return what the tables say."""
-        return [remark.text for remark in remarks_on(self.tenants, self.blocking)]
+        return [*self._not_by_holders(), *(remark.text for remark in remarks_on(self.tenants, self.blocking))]
+
+    def _not_by_holders(self) -> list[str]:
+        """Return who waits most for something else than GPUs that others hold, where that is much of all waiting."""
+        other = self.causes.filter(pl.col("cause").is_in(NOT_BY_HOLDERS))
+        total = float(self.causes["gpu_hours"].sum())
+        if not total or float(other["gpu_hours"].sum()) < _MUCH * total:
+            return []
+        top = other.sort("gpu_hours", "tenant", descending=[True, False]).row(0, named=True)
+        cause = CAUSE_WORDS.get(top["cause"], top["cause"])
+        return [
+            f"{top['tenant']} waits {top['gpu_hours']:,.0f} GPU-hours {cause}, "
+            f"{share(top['gpu_hours'] / total)} of all waiting."
+        ]
 
     def of(self, tenant: str) -> TenantView:
         """Return the part about one tenant: its row, whom it waits for and who waits for it, and its causes."""

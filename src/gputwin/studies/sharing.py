@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.optimization.capacity.scale import Counts, mix_of, with_counts
 from gputwin.optimization.capacity.target import Target, parse_target
 from gputwin.simulation.batch import Batch
@@ -72,12 +72,12 @@ class Comparison:
         said = []
         for way in self.ways[1:]:
             change = 1 - way.against
-            less = f"{abs(change):.0%} {'fewer' if change >= 0 else 'more'} GPUs"
+            less = f"{percent(abs(change))} {'fewer' if change >= 0 else 'more'} GPUs"
             slower = way.mean_completion_seconds / max(first.mean_completion_seconds, 1e-9) - 1
             speed = (
                 "at the same completion time"
                 if abs(slower) < 0.005
-                else f"{abs(slower):.0%} {'later' if slower > 0 else 'sooner'}"
+                else f"{percent(abs(slower))} {'later' if slower > 0 else 'sooner'}"
             )
             said.append(f"{way.way}: {less}, jobs end {speed} on average")
         return f"For {self.target}, against GPUs that are not shared ({first.gpus:,}): " + "; ".join(said) + "."
@@ -182,5 +182,5 @@ def words(needed: Needed) -> list[str]:
         format_duration(needed.p95_wait_seconds),
         format_duration(needed.mean_wait_seconds),
         format_duration(needed.mean_completion_seconds),
-        f"{needed.slowed:.1%}",
+        percent(needed.slowed, 1),
     ]

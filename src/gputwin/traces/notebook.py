@@ -6,7 +6,7 @@ import html
 from collections.abc import Iterable
 
 from gputwin.core.errors import shorten
-from gputwin.core.units import format_count, format_duration
+from gputwin.core.units import format_count, format_duration, percent
 from gputwin.traces.dataset import Trace
 from gputwin.traces.describe import describe
 from gputwin.traces.schema import TABLES
@@ -26,7 +26,12 @@ def trace_html(trace: Trace) -> str:
     parts.append(html_table(("table", "rows", "a row is"), rows))
     names = ("mean", "p50", "p95", "p99", "max")
     spreads = [
-        (name, f"{spread['count']:,.0f}", *(format_duration(spread[n]) for n in names), f"{spread['zero_share']:.1%}")
+        (
+            name,
+            f"{spread['count']:,.0f}",
+            *(format_duration(spread[n]) for n in names),
+            percent(spread["zero_share"], 1),
+        )
         for name, spread in (("wait", d.wait_seconds), ("runtime", d.runtime_seconds))
         if spread
     ]

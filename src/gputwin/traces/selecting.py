@@ -9,6 +9,7 @@ import polars as pl
 
 from gputwin.core.errors import UserError, shorten
 from gputwin.core.rng import stream
+from gputwin.core.units import percent
 from gputwin.traces.dataset import Trace
 
 
@@ -34,7 +35,7 @@ def of_models(trace: Trace, models: Sequence[str]) -> Trace:
 def sample(trace: Trace, share: float, seed: int = 0) -> Trace:
     """Return a random share of the jobs and requests, each whole. Arrivals thin out, so the load shrinks with it."""
     if not 0 < share < 1:
-        raise UserError(f"a sample of {share:.0%} is no part of a trace; name a share between 0% and 100%")
+        raise UserError(f"a sample of {percent(share)} is no part of a trace; name a share between 0% and 100%")
     random = stream(seed, "sample")
     jobs = trace.tasks["job_id"].unique(maintain_order=True)
     taken = jobs.filter(pl.Series(random.random(jobs.len()) < share))

@@ -16,7 +16,7 @@ from gputwin.autoscaling.nodes.spec import RULES, NodePools, layout_of
 from gputwin.autoscaling.nodes.study import PoolOptions, PoolOutcome, compare_pools
 from gputwin.autoscaling.nodes.supply import SpotSupply, read_zones
 from gputwin.core.errors import UserError
-from gputwin.core.units import HOUR, parse_duration
+from gputwin.core.units import HOUR, parse_duration, percent
 from gputwin.simulation.checkpointing import exact
 from gputwin.simulation.interruptions import Checkpoints
 from gputwin.traces.dataset import Trace
@@ -84,17 +84,19 @@ class PoolReport:
         if self.supply.zones:
             shares = [zone.mean_share for zone in self.supply.zones]
             found.append(
-                f"Spot nodes are dealt out over {len(shares)} zones; on average {np.mean(shares):.0%} of them can be had "
-                f"({min(shares):.0%} to {max(shares):.0%} by zone)."
+                f"Spot nodes are dealt out over {len(shares)} zones; on average "
+                f"{percent(np.mean(shares))} of them can be had "
+                f"({percent(min(shares))} to {percent(max(shares))} by zone)."
             )
         risky = [row for row in self.rows if row.runs > 1]
         found += [
-            f"{row.rule}, {row.spot_share:.0%} spot, {row.runs} runs: cost {row.least_cost:,.0f} to {row.most_cost:,.0f}, "
+            f"{row.rule}, {percent(row.spot_share)} spot, {row.runs} runs: cost {row.least_cost:,.0f} to "
+            f"{row.most_cost:,.0f}, "
             f"p95 wait {row.least_p95_wait_seconds:,.0f} to {row.most_p95_wait_seconds:,.0f} s."
             for row in risky
         ]
         found += [
-            f"{row.rule}, {row.spot_share:.0%} spot: {row.unfinished:,.0f} jobs were not served."
+            f"{row.rule}, {percent(row.spot_share)} spot: {row.unfinished:,.0f} jobs were not served."
             for row in self.rows
             if row.unfinished
         ]

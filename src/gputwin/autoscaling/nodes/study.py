@@ -13,7 +13,7 @@ from gputwin.autoscaling.nodes.bill import NodeBill, bill_nodes
 from gputwin.autoscaling.nodes.drive import NodeEvent, PoolDriver
 from gputwin.autoscaling.nodes.spec import Layout, NodePools, layout_of
 from gputwin.autoscaling.nodes.supply import SpotSupply
-from gputwin.core.units import HOUR
+from gputwin.core.units import HOUR, percent
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, SEGMENTS
 from gputwin.simulation.engine.world import GAVE_UP, WAITS, World
@@ -131,7 +131,7 @@ def compare_pools(
     for rule in rules:
         for share in spot_shares:
             for seed in seeds if share > 0 else seeds[:1]:
-                step(f"{rule}, {share:.0%} spot, seed {seed}")
+                step(f"{rule}, {percent(share)} spot, seed {seed}")
                 settings = pools.settings if rule == pools.rule else {}
                 made = replace(pools, rule=rule, settings=settings)
                 found.append(simulate_pools(made, trace, replace(options, seed=seed), share))

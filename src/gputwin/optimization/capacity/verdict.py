@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gputwin.core.units import DAY, format_duration
+from gputwin.core.units import DAY, format_duration, percent
 from gputwin.optimization.capacity.evaluate import Point
 from gputwin.optimization.capacity.plan import Plan
 
@@ -20,7 +20,9 @@ def sentences(plan: Plan) -> list[str]:
     said = [_answer(plan, plan.answer), _record(plan, plan.record), _luck(plan)]
     have, answer = plan.cluster.node_count, plan.answer
     if have >= answer.nodes:
-        said.append(f"The cluster's {have:,} nodes leave {have - answer.nodes:,} to spare ({plan.headroom:.1%}).")
+        said.append(
+            f"The cluster's {have:,} nodes leave {have - answer.nodes:,} to spare ({percent(plan.headroom, 1)})."
+        )
     else:
         said.append(f"The cluster's {have:,} nodes are {answer.nodes - have:,} too few.")
     lasts = plan.lasting_growth
@@ -38,7 +40,8 @@ def _answer(plan: Plan, answer: Point) -> str:
     demand = "" if plan.growth == 1 else f" at {plan.growth:g} times the demand"
     luck, larger = plan.luck, plan.larger
     text = (
-        f"{answer.nodes:,} nodes ({answer.gpus:,} GPUs) meet {plan.target}{demand} with {luck.confidence:.0%} confidence: "
+        f"{answer.nodes:,} nodes ({answer.gpus:,} GPUs) meet {plan.target}{demand} with "
+        f"{percent(luck.confidence)} confidence: "
         f"{plan.target.name} is {_seconds(answer.value)} on the record, and {luck.records_met} of {luck.records} records "
         f"made of its {_blocks(luck.block_seconds)} drawn with replacement meet the target."
     )
@@ -68,7 +71,7 @@ def _luck(plan: Plan) -> str:
     assert plan.luck is not None
     luck = plan.luck
     return (
-        f"The record's luck: others like it, its {_blocks(luck.block_seconds)} drawn anew, would need {luck.low:,} to "
+        f"Other records like this one, its {_blocks(luck.block_seconds)} drawn at random, would need {luck.low:,} to "
         f"{luck.high:,} nodes (90 %)."
     )
 
@@ -79,7 +82,8 @@ def _unsure(plan: Plan) -> str:
     assert plan.record is not None
     luck = plan.luck
     return (
-        f"No number of such nodes tried meets {plan.target} with {luck.confidence:.0%} confidence: {plan.record.nodes:,} "
+        f"No number of such nodes tried meets {plan.target} with {percent(luck.confidence)} confidence: "
+        f"{plan.record.nodes:,} "
         f"nodes do on the record itself, but only {luck.records_met} of {luck.records} records made of its "
         f"{_blocks(luck.block_seconds)} drawn with replacement do on the largest size tried. More nodes no longer help: "
         "jobs' own run times decide, or jobs that no node can hold."

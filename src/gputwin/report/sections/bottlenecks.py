@@ -6,6 +6,7 @@ import polars as pl
 
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.words import duration
+from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
@@ -31,7 +32,7 @@ def _binding(topic: Topic) -> list[Part]:
     top = frame.sort("time_share").row(-1, named=True)
     caption = (
         f"Share of time, and of queueing, in which a resource binds; most often {top['resource']} "
-        f"({top['time_share']:.1%})."
+        f"({percent(top['time_share'], 1)})."
     )
     return [FigurePart("binding", "Which resource binds", figure, caption, frame, half=True)]
 
@@ -48,9 +49,9 @@ def _head_of_line(topic: Topic) -> list[Part]:
     figure = charts.bars(frame, "group", columns, "share of tasks that waited", percent=True)
     r = frame.row(0, named=True)
     caption = (
-        f"{r['waited']:,} tasks waited: {r['found_queue_share']:.1%} found a queue, "
-        f"{r['behind_larger_share']:.1%} stood behind a "
-        f"task that asks for more GPUs, {r['overtaken_share']:.1%} were overtaken."
+        f"{r['waited']:,} tasks waited: {percent(r['found_queue_share'], 1)} found a queue, "
+        f"{percent(r['behind_larger_share'], 1)} stood behind a "
+        f"task that asks for more GPUs, {percent(r['overtaken_share'], 1)} were overtaken."
     )
     return [FigurePart("head-of-line", "Who waits behind whom", figure, caption, frame, half=True)]
 
@@ -85,6 +86,7 @@ def _stranded(subject: Subject, topic: Topic) -> list[Part]:
     figure = charts.over_time(shown, columns, timeline.axis, "GPUs")
     lost = float(frame["stranded"].sum()) / max(float(frame["free"].sum()), 1e-9)
     caption = (
-        f"Free GPUs in {frame.height} snapshots, {lost:.1%} of them on machines that cannot take the typical GPU task."
+        f"Free GPUs in {frame.height} snapshots, {percent(lost, 1)} of them on machines that "
+        "cannot take the typical GPU task."
     )
     return [FigurePart("stranded", "Free and stranded GPUs", figure, caption, shown, half=True)]

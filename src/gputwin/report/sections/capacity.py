@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.optimization.capacity.evaluate import describe_points
 from gputwin.optimization.capacity.plan import Plan
 from gputwin.optimization.capacity.verdict import sentences
@@ -50,7 +50,7 @@ def headline(plan: Plan) -> str:
     if plan.record is None or plan.answer is None or plan.luck is None:
         return sentences(plan)[0]
     answer, have = plan.answer, plan.cluster.node_count
-    text = f"Take {answer.nodes:,} nodes ({answer.gpus:,} GPUs) to be {plan.luck.confidence:.0%} sure of "
+    text = f"Take {answer.nodes:,} nodes ({answer.gpus:,} GPUs) to be {percent(plan.luck.confidence)} sure of "
     text += target_words(plan)
     text += "" if plan.growth == 1 else f" at {plan.growth:g} times the demand"
     text += (
@@ -80,7 +80,7 @@ def _cards(plan: Plan) -> Cards:
     assert plan.record is not None
     luck = plan.luck
     cards = [
-        Card(f"Nodes to be {luck.confidence:.0%} sure", f"{plan.answer.nodes:,}", f"{plan.answer.gpus:,} GPUs"),
+        Card(f"Nodes to be {percent(luck.confidence)} sure", f"{plan.answer.nodes:,}", f"{plan.answer.gpus:,} GPUs"),
         Card(
             "Nodes for the trace as recorded",
             f"{plan.record.nodes:,}",
@@ -91,8 +91,8 @@ def _cards(plan: Plan) -> Cards:
             format_duration(plan.answer.value),
             f"target {format_duration(plan.target.seconds)}",
         ),
-        Card("Headroom", f"{plan.headroom:+.1%}", f"the cluster has {plan.cluster.node_count:,} nodes"),
-        Card("GPUs in use", f"{plan.answer.utilisation:.1%}", "of those planned"),
+        Card("Headroom", percent(plan.headroom, 1, signed=True), f"the cluster has {plan.cluster.node_count:,} nodes"),
+        Card("GPUs in use", percent(plan.answer.utilisation, 1), "of those planned"),
     ]
     if plan.cost_per_hour is not None:
         cards.append(Card("Cost", f"{plan.cost_per_hour:,.2f} an hour"))
@@ -105,7 +105,7 @@ def _curve(plan: Plan) -> FigurePart:
     values = pl.concat([known["value_seconds"].cast(pl.Float64), pl.Series([max(plan.target.seconds, 1.0)])])
     figure = blank(
         height=380,
-        xaxis={"title": "nodes"},
+        xaxis={"title": "nodes", **({"dtick": 1} if frame["nodes"].n_unique() <= 12 else {})},
         yaxis=duration_axis(plan.target.name.replace("_", " "), values),
         showlegend=False,
     )
@@ -156,7 +156,7 @@ def levers_table(plan: Plan) -> TablePart:
             x.name,
             x.what,
             "never" if x.to_json()["value_seconds"] is None else format_duration(x.value),
-            "–" if x.change is None else f"{x.change:+.1%}",
+            "–" if x.change is None else percent(x.change, 1, signed=True),
         )
         for x in plan.levers
     )

@@ -7,7 +7,7 @@ import polars as pl
 from gputwin.analysis.cluster import RESOURCES
 from gputwin.analysis.occupancy import time_mean
 from gputwin.analysis.topic import Topic
-from gputwin.core.units import CORE_MILLI, MIB_PER_GIB
+from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, percent
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
 from gputwin.report.subject import Subject
@@ -33,7 +33,9 @@ def _inventory(subject: Subject, nodes: pl.DataFrame) -> list[Part]:
     models = aggregates.gpus_by_model(nodes)
     if models.height > 1:
         total, top = int(models["gpus"].sum()), models.row(0, named=True)
-        caption = f"{total:,} GPUs; the largest share is {top['model']}: {top['gpus']:,} ({top['gpus'] / total:.1%})."
+        caption = (
+            f"{total:,} GPUs; the largest share is {top['model']}: {top['gpus']:,} ({percent(top['gpus'] / total, 1)})."
+        )
         figure = figures.gpus_by_model(models)
         parts.append(FigurePart("gpus-by-model", "GPUs by model", figure, caption, models))
     return [*parts, _types(nodes)]
@@ -51,7 +53,7 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
         f"{c}_share": name for c, name in RESOURCES.items() if f"{c}_share" in frame.columns and frame[c].sum() > 0
     }
     if shares:
-        means = ", ".join(f"{name} {time_mean(frame, c):.1%}" for c, name in shares.items())
+        means = ", ".join(f"{name} {percent(time_mean(frame, c), 1)}" for c, name in shares.items())
         figure = charts.over_time(shown, shares, timeline.axis, "allocated / capacity", percent=True)
         caption = f"Allocated as a share of the node table's capacity{width}; on average {means}."
         parts.append(FigurePart("allocation", "Allocation over time", figure, caption, shown))
@@ -91,7 +93,7 @@ def _by_model(timeline: Timeline, topic: Topic) -> list[Part]:
     figure = charts.over_time(shown, models, timeline.axis, what, percent=has_capacity)
     means = {m: time_mean(frame.filter(pl.col("gpu_model") == m), value) for m in models}
     top = max(means, key=means.__getitem__)
-    mean = f"{means[top]:.1%}" if has_capacity else f"{means[top]:,.1f} GPUs"
+    mean = percent(means[top], 1) if has_capacity else f"{means[top]:,.1f} GPUs"
     caption = f"GPUs held by running tasks by the model they were given; fullest on average is {top}: {mean}."
     return [FigurePart("allocation-by-model", "Allocation by GPU model", figure, caption, shown)]
 

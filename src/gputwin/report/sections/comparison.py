@@ -12,7 +12,7 @@ from gputwin.report.sections.tenants import compared_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.studies.comparison.compare import DURATIONS, Comparison
-from gputwin.studies.comparison.verdict import recommendation, remarks
+from gputwin.studies.comparison.verdict import choice, recommendation, remarks
 
 _POINTS = 160
 _BINS = 200
@@ -32,6 +32,8 @@ _NOTES = (
     "all replicates together.",
 )
 
+_AXIS_UNITS = (("h", 3600.0), ("min", 60.0), ("s", 1.0))
+
 
 def comparison(compared: Comparison, timeline: Timeline) -> Section:
     """Return the section that puts scenarios side by side."""
@@ -50,8 +52,9 @@ def comparison(compared: Comparison, timeline: Timeline) -> Section:
 
 
 def _best(compared: Comparison) -> dict[str, float]:
-    known = [r for r in compared.means().to_dicts() if r["mean wait"] is not None]
-    return min(known, key=lambda r: r["mean wait"]) if known else compared.means().row(0, named=True)
+    means = compared.means()
+    is_known = means["mean wait"].is_not_null().any()
+    return choice(compared) if is_known and means.height > 1 else means.row(0, named=True)
 
 
 def is_proven(compared: Comparison) -> bool:
@@ -71,7 +74,7 @@ def _tiles(compared: Comparison) -> Cards:
     """Return what the best scenario does to waits, allocation and fairness, against the baseline."""
     base, best = compared.means().row(0, named=True), _best(compared)
     against = "" if best["scenario"] == base["scenario"] else f"under {compared.baseline}: "
-    cards = [Card("Best", str(best["scenario"]), f"by mean wait, of {len(compared.labels)}")]
+    cards = [Card("Best", str(best["scenario"]), f"of {len(compared.labels)}, by mean wait and stops")]
     for metric in ("mean wait", "p95 wait", "GPU allocation", "fairness"):
         note = f"{against}{shown_metric(metric, base[metric])}" if against else ""
         cards.append(Card(metric[:1].upper() + metric[1:], shown_metric(metric, best[metric]), note))
@@ -165,7 +168,10 @@ def _difference_figure(compared: Comparison) -> FigurePart:
         f"Mean wait of each scenario against {compared.baseline}, with its 95 % interval: left of zero jobs wait less, "
         f"right of it longer. {gain}"
     )
-    figure = charts.forest(frame, "change of the mean wait, s")
+    values = pl.col("low", "high", "estimate")
+    widest = float(frame.select(pl.max_horizontal(values.abs().max())).item() or 0.0)
+    unit, seconds = next((one for one in _AXIS_UNITS if widest >= 3 * one[1]), _AXIS_UNITS[-1])
+    figure = charts.forest(frame.with_columns(values / seconds), f"change of the mean wait, {unit}", unit)
     figure.update_layout(showlegend=False)
     return FigurePart("scenario-differences", "What each scenario changes", figure, caption, frame)
 

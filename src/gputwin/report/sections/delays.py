@@ -7,6 +7,7 @@ import polars as pl
 from gputwin.analysis.dimensions import BY_NAME
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.words import duration, share
+from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Part, Section
 from gputwin.report.sections.durations import duration_parts, group_parts
@@ -76,7 +77,7 @@ def _completion(topic: Topic) -> list[Part]:
     curves, spread = topic.table("completion_curves"), topic.table("wait_over_completion")
     if curves is None or spread is None:
         return []
-    means = ", ".join(f"{r['tasks']} {r['mean']:.1%}" for r in spread.to_dicts())
+    means = ", ".join(f"{r['tasks']} {percent(r['mean'], 1)}" for r in spread.to_dicts())
     caption = (
         f"Wait as a share of completion time (wait + runtime); means: {means}. Halves are cut at the median runtime."
     )

@@ -6,7 +6,7 @@ import polars as pl
 
 from gputwin.analysis.dimensions import BY_NAME
 from gputwin.analysis.words import duration
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Kind, Part, Prose, TablePart
 
@@ -30,7 +30,7 @@ def duration_parts(id_: str, title: str, what: str, of: str, values: pl.Series) 
         f"{title} of {values.len():,} {of}: mean {format_duration(float(values.mean()))}, "  # type: ignore[arg-type]
         + ", ".join(f"{name} {format_duration(value)}" for name, value in quantiles.items())
         + f", longest {format_duration(float(values.max()))}."  # type: ignore[arg-type]
-        + (f" {zero:.1%} are zero." if zero else "")
+        + (f" {percent(zero, 1)} are zero." if zero else "")
     )
     figure = figures.distribution(frame, quantiles, what, of)
     return [FigurePart(id_, f"{title} distribution", figure, caption, frame, half=True)]
@@ -74,9 +74,9 @@ def _table(what: str, by: pl.DataFrame, name: str) -> TablePart:
             duration(r["mean"]),
             "–" if r["low"] is None else f"{duration(r['low'])} – {duration(r['high'])}",
             *(duration(r[c]) for c in ("p50", "p95", "p99")),
-            f"{r['zero_share']:.1%}",
-            "–" if r["tail_share"] is None else f"{r['tail_share']:.1%}",
-            f"{r['share_of_total']:.1%}",
+            percent(r["zero_share"], 1),
+            "–" if r["tail_share"] is None else percent(r["tail_share"], 1),
+            percent(r["share_of_total"], 1),
         )
         for r in groups.to_dicts()
     ]

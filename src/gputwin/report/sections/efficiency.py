@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.analysis.topic import Topic
+from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
 from gputwin.report.subject import Subject
@@ -27,7 +28,7 @@ def _use(topic: Topic) -> list[Part]:
     if curves is None or use is None:
         return []
     axes = {name: unit for name, unit in _AXES.items() if name in curves["resource"]}
-    words = ", ".join(f"{r['resource']} {r['use_over_request']:.1%}" for r in use.to_dicts())
+    words = ", ".join(f"{r['resource']} {percent(r['use_over_request'], 1)}" for r in use.to_dicts())
     figure = charts.paired_curves(curves, "resource", {"request": "asked for", "use": "used"}, axes)
     # A few large ones would squeeze everybody else against the axis.
     for i, name in enumerate(axes):
@@ -59,7 +60,7 @@ def _use(topic: Topic) -> list[Part]:
         "share",
         percent=True,
     )
-    over = ", ".join(f"{r['resource']} {r['over_share']:.1%}" for r in use.to_dicts())
+    over = ", ".join(f"{r['resource']} {percent(r['over_share'], 1)}" for r in use.to_dicts())
     caption = f"Share of instances that ask for more than they use: {over}."
     parts.append(FigurePart("provisioning", "Over- and under-provisioned", figure, caption, use, half=True))
     parts.append(_use_table("Request against use", use, None))
@@ -87,10 +88,10 @@ def _use_table(title: str, use: pl.DataFrame, column: str | None) -> TablePart:
             f"{r['count']:,}",
             number(r["request"]),
             number(r["use"]),
-            f"{r['use_over_request']:.1%}",
-            f"{r['over_share']:.1%}",
-            f"{r['under_share']:.1%}",
-            f"{r['reclaimable_share']:.1%}",
+            percent(r["use_over_request"], 1),
+            percent(r["over_share"], 1),
+            percent(r["under_share"], 1),
+            percent(r["reclaimable_share"], 1),
             number(r["reclaimable_hours"]),
         )
         for r in use.head(_MOST_ROWS).to_dicts()
@@ -123,7 +124,7 @@ def _limits(topic: Topic) -> list[Part]:
             r["resource"],
             r["role"],
             f"{r['count']:,}",
-            *(f"{r[c]:.1%}" for c in ("mean_of_ratios", "ratio_of_sums", "below_share", "above_share")),
+            *(percent(r[c], 1) for c in ("mean_of_ratios", "ratio_of_sums", "below_share", "above_share")),
         )
         for r in pl.concat(groups).to_dicts()
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.core.units import WHOLE_GPU_MILLI, format_duration
+from gputwin.core.units import WHOLE_GPU_MILLI, format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import (
     Bullets,
@@ -69,7 +69,9 @@ def _causes(found: Explanation) -> FigurePart | None:
     figure = charts.bars(frame, "cause", {"minutes": "waited"}, "minutes waited")
     figure.update_layout(height=300)
     top, seconds = next(iter(waited.items()))
-    caption = f"Every waiting second has one cause; {seconds / total:.0%} of the wait is {CAUSE_WORDS.get(top, top)}."
+    caption = (
+        f"Every waiting second has one cause; {percent(seconds / total)} of the wait is {CAUSE_WORDS.get(top, top)}."
+    )
     return FigurePart("job-causes", "What it waited for", figure, caption, frame)
 
 

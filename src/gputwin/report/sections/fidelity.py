@@ -65,7 +65,7 @@ def _ratios(frame: pl.DataFrame) -> list[Part]:
     farthest = frame.row(int(frame["ks"].arg_max() or 0), named=True)
     within = int(ratios["ratio"].is_between(0.9, 1.1).sum())
     caption = (
-        f"Generated over original, for means and quantiles: {within} of {ratios.height} are within 10%. The distance "
+        f"Generated over original, for means and quantiles: {within} of {ratios.height} are within 10 %. The distance "
         f"KS is smallest for {closest['marginal']} ({closest['ks']:.3f}) and largest for {farthest['marginal']} "
         f"({farthest['ks']:.3f})."
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.forecasting.combine import AUTO
 from gputwin.forecasting.frame import column
 from gputwin.forecasting.study import ForecastStudy, span_words
@@ -78,7 +78,7 @@ def expected(study: ForecastStudy) -> TablePart:
                     interval,
                     r["unit"],
                     _choice(study, name, lead),
-                    f"{score['skill_naive']:+.1%}",
+                    percent(score["skill_naive"], 1, signed=True),
                 )
             )
     kinds = {"series": Kind.TEXT, "in": Kind.TEXT, "expected": Kind.NUMBER, "80 % interval": Kind.NUMBER}
@@ -139,12 +139,12 @@ def _skill_words(study: ForecastStudy) -> tuple[str, Tone]:
     if sure.is_empty():
         return (
             "On the test part no model is surely better than the last value, so the forecast stays close to it"
-            + (f" (at worst {-worst:.1%} worse)." if worst < 0 else "."),
+            + (f" (at worst {percent(-worst, 1)} worse)." if worst < 0 else "."),
             Tone.NEUTRAL,
         )
     return (
         f"On the test part the forecast is surely better than the last value in {sure.height} of {auto.height} cases "
-        "(series and horizons)" + (f", and at worst {-worst:.1%} worse." if worst < 0 else "."),
+        "(series and horizons)" + (f", and at worst {percent(-worst, 1)} worse." if worst < 0 else "."),
         Tone.WARNING if worst <= _MUCH_WORSE else Tone.GOOD if 2 * sure.height >= auto.height else Tone.NEUTRAL,
     )
 
@@ -173,7 +173,7 @@ def _fan(study: ForecastStudy, timeline: Timeline) -> FigurePart:
         f"{r['series']} {number(r['mean'])}" + (f" ({number(r['q0.1'])} to {number(r['q0.9'])})" if "q0.1" in r else "")
         for r in first.to_dicts()
     )
-    bands = ", ".join(f"{b - a:.0%}" for a, b in wide)
+    bands = ", ".join(percent(b - a) for a, b in wide)
     caption = (
         f"The last {back:,} bins of {span_words(series.bin_seconds)} and the next {horizon:,}, with bands of {bands}. "
         f"At the end of the horizon: {words}."
@@ -229,13 +229,13 @@ def _table(study: ForecastStudy) -> TablePart:
                 number(row["relative_rmse"]),
                 number(row["mase"]),
                 number(row["pinball"]),
-                f"{row['coverage']:.0%}",
-                f"{row['skill_naive']:+.1%}",
-                f"{row['skill_naive_low']:+.1%} … {row['skill_naive_high']:+.1%}",
-                f"{row['skill_mean']:+.1%}",
-                f"{row['skill_zero']:+.1%}",
+                percent(row["coverage"]),
+                percent(row["skill_naive"], 1, signed=True),
+                f"{percent(row['skill_naive_low'], 1, signed=True)} … {percent(row['skill_naive_high'], 1, signed=True)}",
+                percent(row["skill_mean"], 1, signed=True),
+                percent(row["skill_zero"], 1, signed=True),
                 f"{row['p_naive']:.2g}",
-                f"{row['worst_share']:.0%}",
+                percent(row["worst_share"]),
             )
         )
     text = dict.fromkeys(("series", "horizon", "model"), Kind.TEXT)
@@ -260,7 +260,8 @@ def _calibration(study: ForecastStudy) -> FigurePart:
     gap = float((frame["level"] - frame["share"]).abs().max())  # type: ignore[arg-type]
     caption = (
         f"Quantiles of auto {spans[longest]} ahead against how often values stayed at or below them on the test part; on "
-        f"the dashed line they hold what they promise. Largest difference: {gap:.0%}. Where many values are exactly zero, "
+        f"the dashed line they hold what they promise. Largest difference: {percent(gap)}. Where many "
+        "values are exactly zero, "
         "low quantiles are zero and hold more than they promise."
     )
     return FigurePart("forecast-calibration", "Calibration", figures.calibration(frame), caption, frame, half=True)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.report import figures
 from gputwin.report.page import FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.subject import Subject
@@ -75,12 +75,12 @@ def _curves(subject: Subject, check: LoadCheck, id_: str, title: str, loads: lis
     )
     top = max(loads, key=lambda x: x.mean)
     caption = (
-        f"The most loaded is {_label(top)}: {top.mean:.1%} of {_capacity(top)} on average, 95th percentile "
-        f"{top.p95:.1%}, peak {top.peak:.1%}, {_above(top)}."
+        f"The most loaded is {_label(top)}: {percent(top.mean, 1)} of {_capacity(top)} on average, 95th percentile "
+        f"{percent(top.p95, 1)}, peak {percent(top.peak, 1)}, {_above(top)}."
     )
     highest = max(loads, key=lambda x: x.peak)
     if highest is not top:
-        caption += f" The highest peak is {_label(highest)}: {highest.peak:.1%}, {_above(highest)}."
+        caption += f" The highest peak is {_label(highest)}: {percent(highest.peak, 1)}, {_above(highest)}."
     caption += f" Means over bins of {format_duration(_bin_width(frame))}."
     figure = figures.load_over_time(frame, timeline.axis, labels["label"].to_list())
     return [FigurePart(id_, title, figure, caption, frame)]
@@ -88,7 +88,9 @@ def _curves(subject: Subject, check: LoadCheck, id_: str, title: str, loads: lis
 
 def _above(x: Load) -> str:
     return (
-        f"above capacity {x.time_above_capacity:.1%} of the time" if x.time_above_capacity else "never above capacity"
+        f"above capacity {percent(x.time_above_capacity, 1)} of the time"
+        if x.time_above_capacity
+        else "never above capacity"
     )
 
 
@@ -114,7 +116,7 @@ def load_table(loads: Sequence[Load]) -> TablePart:
             _NAMES.get(x.resource, x.resource),
             x.models,
             _capacity(x),
-            *(f"{share:.1%}" for share in (x.mean, x.p95, x.peak, x.time_above_capacity)),
+            *(percent(share, 1) for share in (x.mean, x.p95, x.peak, x.time_above_capacity)),
         )
         for x in loads[:_MOST_ROWS]
     ]
@@ -130,7 +132,7 @@ def never_table(check: LoadCheck) -> TablePart:
     """Return why tasks can never be placed, the most frequent reason first."""
     reasons = check.never_fit_by_reason()
     rows = [
-        (f"{r['tasks']:,}", f"{r['tasks'] / check.tasks:.2%}", r["reason"], r["example_job"])
+        (f"{r['tasks']:,}", percent(r["tasks"] / check.tasks, 2), r["reason"], r["example_job"])
         for r in reasons.head(_MOST_ROWS).to_dicts()
     ]
     kinds = {"tasks": Kind.NUMBER, "of all": Kind.NUMBER, "why": Kind.TEXT, "for example": Kind.CODE}

@@ -7,6 +7,7 @@ import polars as pl
 
 from gputwin.analysis.machines import METRICS
 from gputwin.analysis.topic import Topic
+from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.aggregates import mean
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
@@ -72,7 +73,7 @@ def _evenness(topic: Topic) -> list[Part]:
     figure = charts.curves(frame, "of", "share of machines, fullest first", "instance-hours", scale="percent")
     tenth = float(held[max(round(hours.size / 10), 1)])
     caption = (
-        f"The fullest tenth of {hours.size:,} machines holds {tenth:.1%} of the instance-hours; evenly filled it "
+        f"The fullest tenth of {hours.size:,} machines holds {percent(tenth, 1)} of the instance-hours; evenly filled it "
         "would be 10 %."
     )
     return [FigurePart("evenness", "How evenly machines are filled", figure, caption, frame, half=True)]

@@ -8,7 +8,7 @@ import polars as pl
 
 from gputwin.analysis.occupancy import time_mean
 from gputwin.analysis.verdict import main_findings, verdict
-from gputwin.core.units import HOUR, format_count, format_duration
+from gputwin.core.units import HOUR, format_count, format_duration, percent
 from gputwin.report import charts
 from gputwin.report.aggregates import known_sum
 from gputwin.report.page import (
@@ -131,7 +131,7 @@ def _next_steps(subject: Subject) -> tuple[str, ...]:
     meta = subject.trace.meta
     if meta.rows_read and meta.rows_dropped > _MANY_DROPPED * meta.rows_read:
         part = meta.rows_dropped / meta.rows_read
-        steps.insert(0, f"Look at Data quality first: {part:.1%} of the rows read were dropped.")
+        steps.insert(0, f"Look at Data quality first: {percent(part, 1)} of the rows read were dropped.")
     return tuple(steps)
 
 
@@ -160,7 +160,7 @@ def _what(subject: Subject) -> str:
     if d.tasks:
         sentences.append(
             f"Submit, start and runtime are all known for {d.tasks_complete:,} of {d.tasks:,} tasks "
-            f"({d.tasks_complete / d.tasks:.1%})."
+            f"({percent(d.tasks_complete / d.tasks, 1)})."
         )
     for count, what in (
         (d.tasks_already_running, "ran when it began"),
@@ -196,7 +196,7 @@ def _status(subject: Subject) -> TablePart:
     totals = lives.group_by(pl.col("status").cast(pl.String)).agg(hours_held)
     hours = dict(totals.iter_rows())
     rows = [
-        (status, f"{count:,}", f"{count / total:.1%}", format_count(hours[status]))
+        (status, f"{count:,}", percent(count / total, 1), format_count(hours[status]))
         for status, count in subject.description.status.items()
     ]
     kinds = {"status": Kind.TEXT, "tasks": Kind.NUMBER, "share": Kind.NUMBER, "GPU-hours": Kind.NUMBER}

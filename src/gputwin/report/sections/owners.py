@@ -9,7 +9,7 @@ import polars as pl
 
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.workload import OWNERS
-from gputwin.core.units import format_count, format_duration
+from gputwin.core.units import format_count, format_duration, percent
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Kind, Part, TablePart
 
@@ -26,12 +26,12 @@ def owner_parts(topic: Topic) -> list[Part]:
     curve = aggregates.concentration(totals)
     top = max(math.ceil(_TOP_SHARE * totals.height), 1)
     caption = (
-        f"The largest {top / totals.height:.1%} of {who}s ({top:,} of {totals.height:,}) submit "
-        f"{totals['task_share'].head(top).sum():.1%} of the tasks"
+        f"The largest {percent(top / totals.height, 1)} of {who}s ({top:,} of {totals.height:,}) submit "
+        f"{percent(totals['task_share'].head(top).sum(), 1)} of the tasks"
     )
     if "gpu_hour_share" in curve.columns:
         hours = totals["gpu_hour_share"].sort(descending=True, nulls_last=True).head(top).sum()
-        caption += f"; the same number of {who}s, ranked by GPU-hours, hold {hours:.1%} of the GPU-hours"
+        caption += f"; the same number of {who}s, ranked by GPU-hours, hold {percent(hours, 1)} of the GPU-hours"
     title = f"How much the largest {who}s account for"
     figure = figures.concentration(curve, f"{who}s")
     return [
@@ -58,9 +58,9 @@ def _largest(who: str, totals: pl.DataFrame) -> TablePart:
         (
             r["owner"],
             f"{r['tasks']:,}",
-            f"{r['task_share']:.1%}",
+            percent(r["task_share"], 1),
             format_count(r["gpu_hours"]),
-            "–" if r["gpu_hour_share"] is None else f"{r['gpu_hour_share']:.1%}",
+            "–" if r["gpu_hour_share"] is None else percent(r["gpu_hour_share"], 1),
             format_duration(r["median_wait"]),
         )
         for r in totals.head(_LARGEST).to_dicts()

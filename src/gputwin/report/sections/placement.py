@@ -7,6 +7,7 @@ import polars as pl
 from gputwin.analysis.dimensions import BY_NAME
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.words import duration
+from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
@@ -65,7 +66,7 @@ def _table(name: str, rules: pl.DataFrame, effects: pl.DataFrame) -> TablePart:
             r["group"],
             f"{r['count']:,}",
             *(duration(r[c]) for c in ("mean", "p50")),
-            f"{r['waited_share']:.1%}",
+            percent(r["waited_share"], 1),
             duration(r["runtime_mean"]),
             duration(r["runtime_p50"]),
             *(_effect(found.get((r["group"], control))) for control in controls),

@@ -7,6 +7,7 @@ import polars as pl
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from gputwin.core.units import percent
 from gputwin.optimization.placement.demand import UNITS
 from gputwin.optimization.placement.problem import PlacementResult, allocation
 from gputwin.report.figures import blank, layout_of, plain
@@ -54,10 +55,9 @@ def verdict(result: PlacementResult) -> str:
         return f"{text} No placement does better: proven."
     if problem.unit == UNITS["demand"]:
         left = (result.objective or 0) / 1e6
-        return (
-            f"{text} {left:.1%} of the demand is left out; every placement leaves out {result.bound / 1e6:.1%} or more."
-        )
-    above = f"so this is at most {(result.gap or 0.0):.1%} above the best"
+        return f"{text} {percent(left, 1)} of the demand is left out; every placement leaves out "
+        f"{percent(result.bound / 1e6, 1)} or more."
+    above = f"so this is at most {percent((result.gap or 0.0), 1)} above the best"
     return f"{text} Any placement takes at least {result.bound:,} {problem.unit}, {above}."
 
 
@@ -69,12 +69,12 @@ def _cards(result: PlacementResult) -> Cards:
         Card("Nodes", f"{packing.nodes:,}"),
         Card("Objective", f"{result.objective:,}", result.problem.unit),
         Card("Lower bound", f"{result.bound:,}", "no placement is below"),
-        Card("Gap", f"{gap:.2%}", "proven optimal" if result.is_optimal else "above the bound"),
+        Card("Gap", percent(gap, 2), "proven optimal" if result.is_optimal else "above the bound"),
     ]
     shares = allocation(result.problem, packing)
     for name, by_resource in list(shares.items())[:4]:
         resource, share = max(by_resource.items(), key=lambda item: item[1])
-        cards.append(Card(f"Fullest on {name}", f"{share:.1%}", RESOURCE_WORDS.get(resource, resource)))
+        cards.append(Card(f"Fullest on {name}", percent(share, 1), RESOURCE_WORDS.get(resource, resource)))
     return Cards(tuple(cards))
 
 

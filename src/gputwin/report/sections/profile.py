@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from gputwin.analysis.words import duration
+from gputwin.core.units import format_duration, percent, signed_duration
 from gputwin.profiling.classes.description import JobClass
 from gputwin.profiling.evaluation.evaluate import QUANTILES
 from gputwin.profiling.evaluation.scores import LEVELS, Scores
@@ -14,7 +15,7 @@ from gputwin.profiling.profile import Profile
 from gputwin.report import profile_figures as figures
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone, number
 from gputwin.studies.prediction_value.study import PredictionValue
-from gputwin.studies.prediction_value.verdict import verdict
+from gputwin.studies.prediction_value.verdict import short_verdict, verdict
 
 _MOST_CLASSES = 12
 _MOST_RIGHT = 0.5
@@ -59,8 +60,8 @@ def _classes(profile: Profile) -> Section:
         flat.select("x", "y", "class"),
     )
     said = Statement(
-        f"{len(found.classes)} classes hold {1 - noise:.0%} of {found.rows:,} tasks; "
-        f"a task's class is told at submit in {found.accuracy:.0%} of unseen jobs."
+        f"{len(found.classes)} classes hold {percent(1 - noise)} of {found.rows:,} tasks; "
+        f"{percent(found.accuracy)} of unseen tasks get their class right at submission."
     )
     parts = (said, Cards(cards), plane, *_class_tables(profile))
     return Section("classes", "Job classes", parts, _NOTES[:1])
@@ -74,9 +75,9 @@ def _class_tables(profile: Profile) -> tuple[TablePart, TablePart]:
     ran_rows, kind_rows = [], []
     for entry in largest:
         seen = scores.get(entry.name)
-        told = ("–", "–") if seen is None else (f"{seen.within_2x:.0%}", f"{seen.coverage:.0%}")
+        told = ("–", "–") if seen is None else (percent(seen.within_2x), percent(seen.coverage))
         times = (duration(seconds) for seconds in ran[entry.name] or (None, None, None))
-        ran_rows.append((entry.name, f"{entry.tasks:,}", f"{entry.share:.1%}", *times, *told))
+        ran_rows.append((entry.name, f"{entry.tasks:,}", percent(entry.share, 1), *times, *told))
         apart = "; ".join(entry.distinguishing) or "–"
         kind_rows.append((entry.name, apart, *(_range(entry, column) for column in _ASKED), entry.medoid_job))
     note = "" if len(found.classes) <= _MOST_CLASSES else f"The largest {_MOST_CLASSES} of {len(found.classes)}."
@@ -111,9 +112,9 @@ def _scores_table(title: str, first: str, tests: Mapping[str, Scores], note: str
             f"{s.jobs:,}",
             number(s.mae_seconds),
             number(s.median_error_seconds),
-            f"{s.within_2x:.1%}",
+            percent(s.within_2x, 1),
             number(s.pinball_seconds),
-            f"{s.coverage:.1%}",
+            percent(s.coverage, 1),
             f"{s.rank_correlation:.2f}",
         )
         for name, s in tests.items()
@@ -136,9 +137,9 @@ def _durations(profile: Profile, value: PredictionValue | None) -> Section:
         Statement(headline(profile, value), Tone.GOOD if best.within_2x >= _MOST_RIGHT else Tone.NEUTRAL),
         Cards(
             (
-                Card("Predicted within 2×", f"{best.within_2x:.0%}", f"of {best.jobs:,} tested jobs"),
+                Card("Predicted within 2×", percent(best.within_2x), f"of {best.jobs:,} tested jobs"),
                 Card("Median error", duration(best.median_error_seconds), f"by {profile.chosen}, the model chosen"),
-                Card("80 % interval holds", f"{best.coverage:.0%}", "80 % is as promised"),
+                Card("80 % interval holds", percent(best.coverage), "80 % is as promised"),
                 Card("Job classes", f"{len(profile.classes.classes)}", "by what tasks ask for and use"),
             )
         ),
@@ -187,10 +188,10 @@ def headline(profile: Profile, value: PredictionValue | None = None) -> str:
     """Return how well durations are predicted and, where simulated, what that does to waits."""
     best = profile.evaluation.scores
     text = (
-        f"{best.within_2x:.0%} of durations are predicted within a factor of two before the job starts "
+        f"{percent(best.within_2x)} of durations are predicted within a factor of two before the job starts "
         f"({profile.chosen} model, tested in time order)."
     )
-    return text if value is None else f"{text} {verdict(value)}"
+    return text if value is None else f"{short_verdict(value)} {text}"
 
 
 def _calibration(profile: Profile) -> pl.DataFrame:
@@ -204,25 +205,25 @@ def _value(value: PredictionValue) -> Section:
     rows = tuple(
         (
             o.rule,
-            number(o.mean_wait_seconds),
-            number(o.difference_seconds),
-            "–" if o.difference_low_seconds is None else number(o.difference_low_seconds),
-            "–" if o.difference_high_seconds is None else number(o.difference_high_seconds),
-            number(o.mean_jct_seconds),
-            number(o.long_jobs_p99_wait_seconds),
-            "–" if o.gain_kept is None else f"{o.gain_kept:.0%}",
+            format_duration(o.mean_wait_seconds),
+            signed_duration(o.difference_seconds),
+            "–" if o.difference_low_seconds is None else signed_duration(o.difference_low_seconds),
+            "–" if o.difference_high_seconds is None else signed_duration(o.difference_high_seconds),
+            format_duration(o.mean_jct_seconds),
+            format_duration(o.long_jobs_p99_wait_seconds),
+            "–" if o.gain_kept is None else percent(o.gain_kept),
         )
         for o in value.outcomes
     )
     frame = pl.DataFrame([{"rule": o.rule, "mean_wait_seconds": o.mean_wait_seconds} for o in value.outcomes])
     columns = {"rule": Kind.TEXT} | dict.fromkeys(
         (
-            "mean wait s",
-            "Δ to FIFO s",
+            "mean wait",
+            "Δ to FIFO",
             "from",
             "to",
-            "mean completion s",
-            "p99 wait of the longest tenth s",
+            "mean completion",
+            "p99 wait of the longest tenth",
             "oracle's gain kept",
         ),
         Kind.NUMBER,

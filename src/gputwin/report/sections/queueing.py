@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from plotly import graph_objects as go
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.report.axes import duration_axis
 from gputwin.report.figures import DASHES, blank, plain
 from gputwin.report.page import (
@@ -92,7 +92,7 @@ def _tiles(result: ThreeWay) -> Cards:
     if result.trace is not None and result.trace.mean_wait is not None:
         cards.append(Card("Trace's mean wait", _wait(result.trace.mean_wait), "as recorded"))
     if real.utilisation is not None:
-        cards.append(Card("GPUs in use", f"{real.utilisation:.1%}", f"of {result.gpus:,}"))
+        cards.append(Card("GPUs in use", percent(real.utilisation, 1), f"of {result.gpus:,}"))
     return Cards(tuple(cards))
 
 
@@ -104,7 +104,7 @@ def _cells(figures: Figures) -> tuple[str, ...]:
     return (
         _wait(figures.mean_wait),
         _wait(figures.p95_wait),
-        "–" if figures.utilisation is None else f"{figures.utilisation:.1%}",
+        "–" if figures.utilisation is None else percent(figures.utilisation, 1),
         "–" if figures.queue_length is None else f"{figures.queue_length:,.1f}",
     )
 
@@ -163,7 +163,7 @@ def _wait_against_load(result: ThreeWay, curve: pl.DataFrame) -> FigurePart:
     )
     if last.height:
         row = last.row(-1, named=True)
-        caption += f" With real arrivals the mean wait is {_wait(row['wait'])} at load {row['load']:.0%}."
+        caption += f" With real arrivals the mean wait is {_wait(row['wait'])} at load {percent(row['load'])}."
     if hidden:
         caption += f" {hidden} points below a second are not drawn."
     return FigurePart("wait-against-load", "Wait against load", figure, caption, curve)
@@ -244,15 +244,17 @@ def _stability(stable: tuple[pl.DataFrame, float, float]) -> FigurePart:
     )
     caption = (
         f"Above a line the queue grows without end in strict order of arrival, on a pool of {STABILITY_SERVERS} GPUs "
-        f"with equal exponential run times. With this trace's sizes ({share:.1%} of jobs take more than one GPU) the "
-        f"limit is {load:.1%}."
+        f"with equal exponential run times. With this trace's sizes ({percent(share, 1)} of jobs take "
+        "more than one GPU) the "
+        f"limit is {percent(load, 1)}."
     )
     return FigurePart("stability", "The load gangs can bring", figure, caption, frame)
 
 
 def _laws(result: ThreeWay) -> TablePart:
     rows = tuple(
-        (x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", f"{x.difference:+.1%}") for x in result.laws
+        (x.name, x.says, f"{x.measured:.4g}", f"{x.computed:.4g}", percent(x.difference, 1, signed=True))
+        for x in result.laws
     )
     kinds = {"law": Kind.TEXT, "says": Kind.TEXT} | dict.fromkeys(("measured", "by the law", "difference"), Kind.NUMBER)
     note = "A difference tells of jobs under way when the record began or ended."

@@ -7,6 +7,7 @@ import polars as pl
 from gputwin.analysis.bins import MOST_BINS
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.words import duration
+from gputwin.core.units import percent
 from gputwin.report import aggregates, figures
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Kind, Part, Section, TablePart, number
 from gputwin.report.sections.durations import duration_parts
@@ -46,11 +47,11 @@ def _cards(topic: Topic) -> list[Part]:
             cards.append(Card("Tokens out per second", number(r["output_tokens_per_s"]), note))
     if sessions is not None:
         s = sessions.row(0, named=True)
-        note = f"{s['turns_mean']:.1f} turns each; {s['follow_up_share']:.1%} of requests continue one"
+        note = f"{s['turns_mean']:.1f} turns each; {percent(s['follow_up_share'], 1)} of requests continue one"
         cards.append(Card("Sessions", f"{s['sessions']:,}", note))
     rates = topic.table("client_rates") if clients is None else clients
     if rates is not None and rates.height > 1:
-        cards.append(Card("Clients", f"{rates.height:,}", f"the largest sends {rates['share'][0]:.1%}"))
+        cards.append(Card("Clients", f"{rates.height:,}", f"the largest sends {percent(rates['share'][0], 1)}"))
     return [Cards(tuple(cards))] if cards else []
 
 
@@ -71,7 +72,7 @@ def _tables(topic: Topic) -> list[Part]:
             (
                 r["client"],
                 f"{r['requests']:,}",
-                f"{r['share']:.1%}",
+                percent(r["share"], 1),
                 *(number(r[c]) for c in ("mean_input_tokens", "mean_output_tokens", "cv")),
                 duration(r["mean_duration_seconds"]),
             )
@@ -84,7 +85,7 @@ def _tables(topic: Topic) -> list[Part]:
             (
                 r["client"],
                 *(number(r[c]) for c in ("rate_per_s", "peak_rate_per_s")),
-                *("–" if r[c] is None else f"{r[c]:.1%}" for c in ("share", "active_share")),
+                *("–" if r[c] is None else percent(r[c], 1) for c in ("share", "active_share")),
                 number(r["cv"]),
             )
             for r in rates.head(_MOST_CLIENTS).to_dicts()

@@ -6,15 +6,16 @@ from typing import Any
 
 import polars as pl
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.verdict import CAUSE_WORDS, rules_words, run_verdict
+from gputwin.simulation.verdict import CAUSE_WORDS, rules_words, run_verdict, shares_words
 from gputwin.simulation.waits_by_tenant import by_tenant
 
+_SHARES = {"share_error": "GPUs in the wrong hands", "share_jain": "Jain's index of GPUs held per GPU due"}
 _BINS = 300
 _NOTES = (
     "Every waiting second of every job is charged to one cause. Allocation and queue are means over the time in which "
@@ -65,7 +66,7 @@ def causes_tables(result: SimulationResult) -> list[TablePart]:
         return []
     jobs = max(result.summary["jobs_with_wait"], 1)
     rows = tuple(
-        (CAUSE_WORDS.get(name, name.replace("_", " ")), format_duration(seconds / jobs), f"{seconds / total:.1%}")
+        (CAUSE_WORDS.get(name, name.replace("_", " ")), format_duration(seconds / jobs), percent(seconds / total, 1))
         for name, seconds in sorted(causes.items(), key=lambda item: -item[1])
         if seconds
     )
@@ -83,8 +84,10 @@ def _cards(result: SimulationResult) -> Cards:
     if s["jct_seconds"]:
         cards.append(Card("Mean completion time", format_duration(s["jct_seconds"]["mean"]), "from submission to end"))
     if "gpu" in s["allocation"]:
-        cards.append(Card("GPUs allocated", f"{s['allocation']['gpu']:.1%}", f"of {result.manifest['gpus']:,}"))
-    cards.append(Card("GPUs lost to fragmentation", f"{s['fragmentation']:.1%}", "free, but of no use to typical jobs"))
+        cards.append(Card("GPUs allocated", percent(s["allocation"]["gpu"], 1), f"of {result.manifest['gpus']:,}"))
+    cards.append(
+        Card("GPUs lost to fragmentation", percent(s["fragmentation"], 1), "free, but of no use to typical jobs")
+    )
     if s["jain_fairness"] is not None:
         cards.append(Card("Fairness", f"{s['jain_fairness']:.3f}", "1: tenants are treated alike"))
     return Cards(tuple(cards))
@@ -95,22 +98,27 @@ def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
     if series.height < 2 or "gpu_allocation" not in series.columns:
         return []
     step = -(-series.height // _BINS)
+    shares = [column for column in _SHARES if column in series.columns]
     binned = (
         series.with_row_index("row")
         .group_by(pl.col("row") // step, maintain_order=True)
-        .agg(pl.col("time").first(), pl.col("gpu_allocation", "waiting_jobs").mean())
+        .agg(pl.col("time").first(), pl.col("gpu_allocation", "waiting_jobs", *shares).mean())
         .drop("row")
     )
     timeline = timeline.until(float(series["time"].max()))  # type: ignore[arg-type]
     shown = binned.with_columns(timeline.shown(pl.col("time")).alias("at"))
     parts: list[Part] = []
-    for column, id_, title, what, percent in (
+    for column, id_, title, what, is_share in (
         ("gpu_allocation", "run-allocation", "GPUs allocated over time", "share of GPUs", True),
         ("waiting_jobs", "run-queue", "Jobs waiting over time", "jobs", False),
     ):
-        figure = charts.over_time(shown, {column: title}, timeline.axis, what, percent=percent)
+        figure = charts.over_time(shown, {column: title}, timeline.axis, what, percent=is_share)
         figure.update_layout(height=300)
         most = float(shown[column].max() or 0.0)  # type: ignore[arg-type]
-        caption = f"At most {most:.1%} allocated." if percent else f"At most {most:,.0f} jobs wait at a time."
+        caption = f"At most {percent(most, 1)} allocated." if is_share else f"At most {most:,.0f} jobs wait at a time."
         parts.append(FigurePart(id_, title, figure, caption, shown))
+    if words := shares_words(result.summary.get("tenant_shares")):
+        figure = charts.over_time(shown, _SHARES, timeline.axis, "from 0 to 1")
+        figure.update_layout(height=300)
+        parts.append(FigurePart("run-shares", "Tenants against their fair shares over time", figure, words, shown))
     return parts

@@ -7,6 +7,7 @@ import polars as pl
 from gputwin.analysis.serving import LATENCY_BY, LOAD_SUFFIX
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.words import duration
+from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
@@ -40,7 +41,7 @@ def _cards(topic: Topic) -> list[Part]:
         )
     if duty is not None:
         d = duty.row(0, named=True)
-        cards.append(Card("GPU duty", f"{d['mean']:.1f} %", f"{d['idle_share']:.1%} of samples idle"))
+        cards.append(Card("GPU duty", f"{d['mean']:.1f} %", f"{percent(d['idle_share'], 1)} of samples idle"))
     return [Cards(tuple(cards))] if cards else []
 
 

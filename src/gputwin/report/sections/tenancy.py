@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.aggregates import mean
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
@@ -32,17 +33,23 @@ def tenancy(subject: Subject) -> Section | None:
     shares = {
         "allocated_share": "allocated",
         "queues_share": "time with a queue",
-        "queues_beside_idle_share": "time with a queue beside idle GPUs",
+        "queues_beside_idle_share": "time with a queue while GPUs are idle",
     }
     figure = charts.bars(by.head(_MOST), "entity", shares, "share", percent=True)
     top = by.sort("queues_share").row(-1, named=True)
-    caption = f"By virtual cluster, largest first; {top['entity']} queues most: {top['queues_share']:.1%} of the time."
-    parts.append(FigurePart("virtual-cluster-queues", "Full, and queued beside idle GPUs", figure, caption, by))
+    caption = (
+        f"By virtual cluster, largest first; {top['entity']} queues most: "
+        f"{percent(top['queues_share'], 1)} of the time."
+    )
+    parts.append(FigurePart("virtual-cluster-queues", "Full, and queued while GPUs are idle", figure, caption, by))
     rows = [
         (
             r["entity"],
             *(number(r[c]) for c in ("total_gpus", "running_gpus", "pending_gpus")),
-            *("–" if r.get(c) is None else f"{r[c]:.1%}" for c in (*shares, "large_queue_share", "small_queue_share")),
+            *(
+                "–" if r.get(c) is None else percent(r[c], 1)
+                for c in (*shares, "large_queue_share", "small_queue_share")
+            ),
         )
         for r in by.head(_MOST).to_dicts()
     ]
@@ -52,7 +59,7 @@ def tenancy(subject: Subject) -> Section | None:
         "waited for",
         "share allocated",
         "queued",
-        "queued beside idle",
+        "queued while idle",
         "large jobs queue",
         "small jobs queue",
     )

@@ -10,7 +10,7 @@ import polars as pl
 from gputwin.analysis.blocking import NOBODY
 from gputwin.analysis.tenants import remarks_on
 from gputwin.analysis.topic import Remark
-from gputwin.core.units import format_count, format_duration
+from gputwin.core.units import format_count, format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
@@ -114,7 +114,7 @@ def _hours(value: float | None) -> str:
 
 
 def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
+    return "–" if value is None else percent(value)
 
 
 _COLUMNS = {

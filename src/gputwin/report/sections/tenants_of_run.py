@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.analysis.topic import Remark
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
 from gputwin.simulation.cluster_at import tenant_use
@@ -44,7 +44,7 @@ def _table(view: TenantView) -> TablePart:
                 row["tenant"],
                 f"{row['jobs']:,}",
                 number(row["gpu_hours"]),
-                *((("–" if used is None else f"{used:.0%}"),) if has_use else ()),
+                *((("–" if used is None else percent(used)),) if has_use else ()),
                 _duration(row["mean_wait_seconds"]),
                 _duration(row["p95_wait_seconds"]),
             )
@@ -90,7 +90,7 @@ def quotas(result: SimulationResult) -> list[TablePart]:
     rows = []
     for name, gpus in limits.items():
         mean, most = use[name]["mean"], use[name]["most"]
-        share = f"{mean / gpus:.0%}" if gpus else "–"
+        share = percent(mean / gpus) if gpus else "–"
         rows.append((name, number(gpus), number(mean), share, number(most), number(max(most - gpus, 0.0))))
     kinds = {"tenant": Kind.CODE} | dict.fromkeys(
         ("nominal GPUs", "used, mean", "of nominal", "used at most", "borrowed at most"), Kind.NUMBER
@@ -107,12 +107,14 @@ def stops_section(result: SimulationResult) -> Section | None:
     jobs = max(result.summary["jobs"], 1)
     by_reason = tuple((why.replace("_", " "), f"{count:,}") for why, count in stops.items())
     time = tuple(
-        (name.replace("_", " "), format_duration(abs(v) / jobs), f"{v / total:.1%}") for name, v in parts.items() if v
+        (name.replace("_", " "), format_duration(abs(v) / jobs), percent(v / total, 1))
+        for name, v in parts.items()
+        if v
     )
     goodput = result.summary.get("goodput") or {}
     hours = {words: goodput.get(f"{name}_gpu_hours", 0.0) for name, words in PARTS.items()}
     held = max(sum(max(value, 0.0) for value in hours.values()), 1e-12)
-    gpu_hours = tuple((words, f"{v:,.1f}", f"{v / held:.1%}") for words, v in hours.items() if v)
+    gpu_hours = tuple((words, f"{v:,.1f}", percent(v / held, 1)) for words, v in hours.items() if v)
     many = sum(stops.values())
     text = f"Running jobs were stopped {many:,} times." if many else "No running job was stopped."
     return Section(

@@ -7,6 +7,7 @@ import polars as pl
 from gputwin.analysis.bins import MOST_BINS
 from gputwin.analysis.dimensions import BY_NAME
 from gputwin.analysis.topic import Topic
+from gputwin.core.units import percent
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
 from gputwin.report.sections.owners import owner_parts
@@ -145,7 +146,7 @@ def _burstiness(topic: Topic) -> list[Part]:
             r["scale"],
             f"{r['bins']:,}",
             *(number(r[c]) for c in ("mean", "dispersion", "peak_over_mean")),
-            f"{r['empty_share']:.1%}",
+            percent(r["empty_share"], 1),
             number(r["lag_one"]),
         )
         for r in frame.to_dicts()
@@ -168,11 +169,12 @@ def _gpus(topic: Topic) -> list[Part]:
         return []
     most = frame.row(int(frame["tasks"].arg_max() or 0), named=True)
     caption = f"{frame['tasks'].sum():,} tasks by GPUs asked for; {_class_words(most['gpus'])} is the most frequent "
-    caption += f"({most['task_share']:.1%})."
+    caption += f"({percent(most['task_share'], 1)})."
     if frame["gpu_hour_share"].null_count() == 0:
         heaviest = frame.row(int(frame["gpu_hours"].arg_max() or 0), named=True)
         caption += (
-            f" Of {frame['gpu_hours'].sum():,.0f} GPU-hours, {heaviest['gpu_hour_share']:.1%} went to tasks that asked "
+            f" Of {frame['gpu_hours'].sum():,.0f} GPU-hours, {percent(heaviest['gpu_hour_share'], 1)} "
+            "went to tasks that asked "
             f"for {_class_words(heaviest['gpus'])}."
         )
     figure = figures.shares_by_class(frame, "GPUs asked for by a task")
@@ -205,7 +207,7 @@ def _gangs(topic: Topic) -> list[Part]:
     single = frame.filter(pl.col("instances") <= 1)
     gangs = 1 - (float(single["instance_share"][-1]) if single.height else 0.0)
     caption = (
-        f"Share of tasks, and of the instances they are made of, in gangs up to a size; {gangs:.1%} of "
+        f"Share of tasks, and of the instances they are made of, in gangs up to a size; {percent(gangs, 1)} of "
         "instances belong to gangs "
         f"of two or more, and the largest gang has {aggregates.largest(frame['instances']):,.0f}."
     )
@@ -228,11 +230,12 @@ def _composition(topic: Topic) -> list[Part]:
             columns["gpu_hour_share"] = "GPU-hours"
         top = frame.sort("tasks", descending=True).row(0, named=True)
         caption = (
-            f"{frame.height:,} groups; the most frequent is {top['group']} with {top['task_share']:.1%} of the tasks"
+            f"{frame.height:,} groups; the most frequent is {top['group']} with "
+            f"{percent(top['task_share'], 1)} of the tasks"
         )
         if "gpu_hour_share" in columns:
             heavy = frame.sort("gpu_hours", descending=True).row(0, named=True)
-            caption += f", the heaviest {heavy['group']} with {heavy['gpu_hour_share']:.1%} of the GPU-hours"
+            caption += f", the heaviest {heavy['group']} with {percent(heavy['gpu_hour_share'], 1)} of the GPU-hours"
         title = f"Tasks by {BY_NAME[name].title}"
         figure = charts.bars(shown, "group", columns, "share", percent=True)
         parts.append(FigurePart(f"by-{name.replace('_', '-')}", title, figure, f"{caption}.", frame, half=True))
@@ -248,6 +251,7 @@ def _recurrence(topic: Topic) -> list[Part]:
     )
     again = float(frame.filter(pl.col("runs") != "1")["task_share"].sum())
     caption = (
-        f"{frame['groups'].sum():,} groups of alike tasks; {again:.1%} of tasks belong to one that ran more than once."
+        f"{frame['groups'].sum():,} groups of alike tasks; {percent(again, 1)} of tasks belong to "
+        "one that ran more than once."
     )
     return [FigurePart("recurrence", "How often the same work comes again", figure, caption, frame, half=True)]

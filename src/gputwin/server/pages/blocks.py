@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from gputwin.core.units import format_duration
+from gputwin.core.units import percent as as_percent
 from gputwin.server.tasks import Task
 
 Block = dict[str, Any]
@@ -133,7 +134,7 @@ def duration(seconds: float | None) -> str:
 
 def percent(share: float | None) -> str:
     """Return a share as people read it; "–" for none."""
-    return "–" if share is None else f"{share:.1%}"
+    return "–" if share is None else as_percent(share, 1)
 
 
 def when(seconds: float) -> str:

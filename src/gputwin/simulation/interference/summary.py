@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gputwin.core.units import percent
 from gputwin.simulation.engine.state.records import Floats
 from gputwin.simulation.interference.model import LeftOut, left_out_errors, thirds
 from gputwin.simulation.interference.table import PairTable
@@ -55,7 +56,7 @@ class TableSummary:
     def conclusion(self) -> str:
         """Return what the table says, in words."""
         said = (
-            f"Two jobs on one {self.gpu} run at {self.median_speed:.0%} of their speed each (median of {self.pairs:,} "
+            f"Two jobs on one {self.gpu} run at {percent(self.median_speed)} of their speed each (median of {self.pairs:,} "
             f"measured pairs); {self.do_not_fit:,} pairs do not fit into its memory together."
         )
         if not self.errors:

@@ -6,7 +6,9 @@ import polars as pl
 
 from gputwin.core.units import format_duration
 from gputwin.studies.comparison.compare import Comparison
+from gputwin.studies.comparison.verdict import choice
 
+_FEW = 4
 _WORTH_TELLING = 0.1
 """Changes of a tenant's mean wait below this share of it, and below a second, are not told."""
 
@@ -30,12 +32,16 @@ def waits_by_tenant(compared: Comparison) -> pl.DataFrame:
 
 
 def tenant_changes(compared: Comparison) -> list[str]:
-    """Return for each scenario which tenant gains most and which loses most against the baseline, in job-seconds of wait."""
+    """Return which tenant gains most and which loses most against the baseline, in job-seconds of wait.
+
+    For each scenario; of more than a few, for the one to choose.
+    """
     table, base = waits_by_tenant(compared), compared.baseline
     if table.height < 2:
         return []
     sentences, alike = [], []
-    for label in compared.labels[1:]:
+    others = compared.labels[1:] if len(compared.labels) <= _FEW else (str(choice(compared)["scenario"]),)
+    for label in (name for name in others if name != base):
         change = (pl.col(label) - pl.col(base)).alias("change")
         shown = table.with_columns(change).filter(
             (pl.col("change").abs() > _WORTH_TELLING * pl.col(base)) & (pl.col("change").abs() > 1.0)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
+from gputwin.simulation.verdict import CAUSE_WORDS
 from gputwin.studies.comparison.compare import Comparison
 
 _ALIKE = 0.02
@@ -19,20 +20,18 @@ def recommendation(comparison: Comparison) -> str:
     base = means.row(0, named=True)
     if means.height < 2 or base["mean wait"] is None:
         return "Give two runs or more of the same jobs to compare."
-    ranked = means.filter(pl.col("mean wait").is_not_null()).sort("mean wait", maintain_order=True).to_dicts()
-    best = ranked[0]
-    if best["mean wait"] == ranked[-1]["mean wait"]:
+    ranked = _ranked(comparison)
+    best = choice(comparison)
+    if ranked[0]["mean wait"] == ranked[-1]["mean wait"]:
         return (
             f"All scenarios let jobs wait alike, {format_duration(best['mean wait'])} on average: choose the simplest."
         )
-    if best["scenario"] == comparison.baseline:
+    if str(best["scenario"]) == comparison.baseline:
         return (
             f"Stay with {best['scenario']}: no other scenario has a shorter mean wait than its "
             f"{format_duration(best['mean wait'])}."
         )
-    alike = [
-        r["scenario"] for r in ranked[1:] if r["mean wait"] - best["mean wait"] <= _ALIKE * (base["mean wait"] or 0)
-    ]
+    alike = [str(r["scenario"]) for r in _alike(comparison) if r["scenario"] != best["scenario"]]
     if not _is_sure(comparison, best):
         return (
             f"No set of rules is proven better than {comparison.baseline}: the shortest mean wait is "
@@ -43,7 +42,44 @@ def recommendation(comparison: Comparison) -> str:
     if alike:
         who = _listed(alike) if len(alike) <= _MOST_NAMED else f"{alike[0]}, {alike[1]} and {len(alike) - 2} others"
         text += f" {who} {'does' if len(alike) == 1 else 'do'} about as well."
-    return text + _price(base, best)
+    return text + _why_not_shortest(ranked[0], best) + _price(base, best)
+
+
+def choice(comparison: Comparison) -> dict[str, float]:
+    """Return the row of the scenario to choose: of those that do about as well as the shortest mean wait, the one that
+    stops the fewest jobs, and of those the one given first, which its author thinks the simplest."""
+    ranked = _ranked(comparison)
+    if str(ranked[0]["scenario"]) == comparison.baseline or not _is_sure(comparison, ranked[0]):
+        return ranked[0]
+    order = {label: k for k, label in enumerate(comparison.labels)}
+    sure = [r for r in _alike(comparison) if _is_sure(comparison, r)]
+    return min(sure, key=lambda r: (r["stops"] or 0.0, order[str(r["scenario"])]))
+
+
+def _ranked(comparison: Comparison) -> list[dict[str, float]]:
+    """Return the rows of all scenarios with a mean wait, the shortest first."""
+    means = comparison.means().filter(pl.col("mean wait").is_not_null())
+    return means.sort("mean wait", maintain_order=True).to_dicts()
+
+
+def _alike(comparison: Comparison) -> list[dict[str, float]]:
+    """Return the rows that do about as well as the shortest mean wait, in mean and 99th percentile, that one first."""
+    base, ranked = comparison.means().row(0, named=True), _ranked(comparison)
+
+    def is_near(row: dict[str, float], name: str) -> bool:
+        return (row[name] or 0.0) - (ranked[0][name] or 0.0) <= _ALIKE * (base[name] or 0.0)
+
+    return [r for r in ranked if is_near(r, "mean wait") and is_near(r, "p99 wait")]
+
+
+def _why_not_shortest(shortest: dict[str, float], best: dict[str, float]) -> str:
+    """Return what speaks against the scenario with the shortest mean wait, where it is not the choice."""
+    if shortest["scenario"] == best["scenario"]:
+        return ""
+    text = f" {shortest['scenario']} has the shortest mean wait, {format_duration(shortest['mean wait'])}"
+    if (shortest["stops"] or 0.0) > (best["stops"] or 0.0):
+        return f"{text}, but stops jobs {shortest['stops']:,.0f} times."
+    return f"{text}: too little shorter to change more for it."
 
 
 def remarks(comparison: Comparison) -> tuple[str, ...]:
@@ -66,8 +102,8 @@ def remarks(comparison: Comparison) -> tuple[str, ...]:
     if causes.height and causes["seconds"][0] > 0:
         total = float(causes["seconds"].sum())
         rows.append(
-            f"Under {worst['scenario']}, the longest mean wait, {causes['seconds'][0] / total:.0%} of all waiting is "
-            f"for one cause: {causes['cause'][0].replace('_', ' ')}."
+            f"Under {worst['scenario']}, the longest mean wait, {percent(causes['seconds'][0] / total)} of all waiting is "
+            f"{CAUSE_WORDS.get(causes['cause'][0], causes['cause'][0].replace('_', ' '))}."
         )
     return tuple(rows)
 
@@ -78,7 +114,7 @@ def _against(comparison: Comparison, best: dict[str, float]) -> str:
     text = f"against {format_duration(base)} under {comparison.baseline}"
     if gap["difference"] is None:
         return text
-    part = f"{abs(gap['difference']) / base:.0%} " if base and abs(gap["difference"]) <= base else ""
+    part = f"{percent(abs(gap['difference']) / base)} " if base and abs(gap["difference"]) <= base else ""
     text += f": {part}{'shorter' if gap['difference'] < 0 else 'longer'}"
     if gap["low"] is not None and gap["high"] is not None:
         text += f" (95 %: {_change(gap['low'])} to {_change(gap['high'])})"

@@ -11,6 +11,7 @@ import polars as pl
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
+from gputwin.core.units import percent
 from gputwin.profiling.jobs import Flags, Floats
 from gputwin.studies.eta.ahead import Rules
 from gputwin.studies.eta.baselines import by_size, by_user
@@ -174,12 +175,12 @@ def verdict(test: Backtest) -> str:
     if ours is None:
         return "Too few points to say how good predicted starts are."
     text = (
-        f"The 80 % intervals held {ours.coverage:.1%} of {ours.points:,} starts of jobs "
+        f"The 80 % intervals held {percent(ours.coverage, 1)} of {ours.points:,} starts of jobs "
         f"{'just submitted' if state != 'all' else 'that wait'}"
     )
     whole = test.score(ETA, "all")
     if whole is not None and state != "all":
-        text += f" and {whole.coverage:.1%} of all {whole.points:,}"
+        text += f" and {percent(whole.coverage, 1)} of all {whole.points:,}"
     others = [s for m in (USER, SIZE, SIMULATION, WITHOUT) if (s := test.score(m, state))]
     if not others:
         return f"{text}."

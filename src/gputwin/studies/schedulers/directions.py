@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gputwin.core.units import percent
 from gputwin.studies.schedulers.contenders import BACKFILL, FAIRNESS, ORDER, PLACEMENT, PLANNER, PREEMPTION
 from gputwin.studies.schedulers.measure import FIGURES, Floats, Measured
 
@@ -88,7 +89,7 @@ def _sentence(direction: Direction, outcome: str, one: Measured, other: Measured
     claim = f"{direction.one} should have a {way} {figure.words} than {direction.other} ({direction.source})"
     found = f"{a:,.{figure.digits}f} against {b:,.{figure.digits}f}"
     if b and outcome != NO_DIFFERENCE:
-        found += f" ({a / b - 1:+.0%})"
+        found += f" ({percent(a / b - 1, signed=True)})"
     per_job = direction.figure in _PER_JOB and direction.family != PLACEMENT
     if outcome == HOLDS or (outcome == NO_DIFFERENCE and per_job):
         # Shares of a difference that is next to nothing would say nothing.
@@ -119,9 +120,9 @@ def _fragmentation_matters(one: Measured, other: Measured) -> str:
     for run in (one, other):
         total = sum(run.causes.values())
         share = run.causes.get("fragmentation", 0.0) / total if total else 0.0
-        parts.append(f"{share:.0%} of waiting under {run.contender.name}")
+        parts.append(f"{percent(share)} of waiting under {run.contender.name}")
     fractions = float(((one.gpus > 0) & (one.gpus < 1)).mean())
-    return f"Fragmentation causes {' and '.join(parts)}; {fractions:.0%} of jobs ask for a part of a GPU."
+    return f"Fragmentation causes {' and '.join(parts)}; {percent(fractions)} of jobs ask for a part of a GPU."
 
 
 def _classes(run: Measured) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]:
@@ -143,7 +144,7 @@ def _whose_difference(one: Measured, other: Measured) -> str:
     by_class = {name: float(gap[rows].sum()) for name, rows in _classes(one).items()}
     most = max(by_class, key=lambda name: by_class[name] * np.sign(total or 1.0))
     count = int(_classes(one)[most].sum())
-    part = f"{by_class[most] / total:.0%} of the difference" if total else "nothing"
+    part = f"{percent(by_class[most] / total)} of the difference" if total else "nothing"
     worse, better = int((gap > 1).sum()), int((gap < -1).sum())
     return (
         f"{count:,} {most} account for {part}; {better:,} jobs end earlier under {one.contender.name}, {worse:,} later, "
@@ -159,7 +160,7 @@ def _whose_tail(one: Measured, other: Measured) -> str:
         late = np.nan_to_num(run.completion)
         tail = late >= np.quantile(late, 0.99)
         service = float(run.duration[tail].sum() / max(late[tail].sum(), 1e-9))
-        lines.append(f"{service:.0%} under {run.contender.name}")
+        lines.append(f"{percent(service)} under {run.contender.name}")
     return (
         f"Of the time in the system of the slowest 1 %, service itself is {' and '.join(lines)}: the rest is waiting."
     )

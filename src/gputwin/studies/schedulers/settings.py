@@ -9,6 +9,7 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
+from gputwin.core.units import percent
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.offered import ANY, offered_loads
 from gputwin.traces.dataset import Trace
@@ -82,5 +83,5 @@ def _with_priorities(trace: Trace, seed: int) -> tuple[Trace, tuple[str, ...]]:
     tasks = trace.tasks.drop("priority").join(frame, on="job_id", how="left", maintain_order="left")
     tables = {name: trace.frame(name) for name in ("instances", "nodes") if trace.has(name)}
     given = Trace.from_frames({"tasks": tasks.select(trace.tasks.columns), **tables}, trace.meta)
-    shown = ", ".join(f"{share:.0%} of jobs {level}" for level, share in PRIORITIES)
+    shown = ", ".join(f"{percent(share)} of jobs {level}" for level, share in PRIORITIES)
     return given, (f"priorities are drawn, seed {seed}: {shown}",)

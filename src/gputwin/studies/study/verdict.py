@@ -11,7 +11,7 @@ import polars as pl
 from gputwin.core.units import format_duration
 from gputwin.optimization.tuning.bandits import pareto
 from gputwin.studies.comparison.compare import DURATIONS, LOWER_IS_BETTER, Comparison
-from gputwin.studies.comparison.verdict import recommendation
+from gputwin.studies.comparison.verdict import choice, recommendation
 
 OBJECTIVES = ("mean wait", "p99 wait", "fairness", "stops", "cost", "energy")
 _ALIKE = 1e-9
@@ -35,7 +35,7 @@ def verdict_of(compared: Comparison, limits: Mapping[str, float]) -> Verdict:
     if not limits:
         text = recommendation(compared)
         return Verdict(
-            f"{text} {_front_words(compared, front, objectives)}".strip(), _best(compared), meets, front, objectives
+            f"{text} {_front_words(compared, front, objectives)}".strip(), _chosen(compared), meets, front, objectives
         )
     asked = " and ".join(f"{name} {_bound(name)} {_said(name, limit)}" for name, limit in limits.items())
     if not meets:
@@ -43,14 +43,14 @@ def verdict_of(compared: Comparison, limits: Mapping[str, float]) -> Verdict:
             f"No scenario meets the target {asked}. {_nearest(compared, limits)}", None, (), front, objectives
         )
     left = compared.only((compared.baseline, *(label for label in meets if label != compared.baseline)))
-    choice = _best(left, meets)
-    row = _row(compared, choice)
+    chosen = _best(left, meets)
+    row = _row(compared, chosen)
     reached = " and ".join(f"{name} is {_said(name, row[name])}" for name in limits)
     count = f"{len(meets)} of {len(compared.labels)} scenarios meet" if len(meets) > 1 else "It alone meets"
     why = "the cheapest of them" if _varies(left, "cost") else "with the shortest mean wait among them"
-    lead = f"Choose {choice}: its {reached}. {count} the target {asked}"
+    lead = f"Choose {chosen}: its {reached}. {count} the target {asked}"
     text = f"{lead}; this is {why}." if len(meets) > 1 else f"{lead}."
-    return Verdict(f"{text} {_front_words(compared, front, objectives)}".strip(), choice, meets, front, objectives)
+    return Verdict(f"{text} {_front_words(compared, front, objectives)}".strip(), chosen, meets, front, objectives)
 
 
 def front_of(compared: Comparison) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -77,9 +77,15 @@ def _row(compared: Comparison, label: str) -> dict[str, float]:
     return compared.means().filter(pl.col("scenario") == label).row(0, named=True)
 
 
-def _best(compared: Comparison, among: tuple[str, ...] | None = None) -> str:
-    rows = [r for r in compared.means().to_dicts() if among is None or r["scenario"] in among]
-    by_cost = among is not None and _varies(compared, "cost")
+def _chosen(compared: Comparison) -> str:
+    """Return the scenario that the recommendation names; the baseline where no wait is known."""
+    is_known = compared.means()["mean wait"].is_not_null().any()
+    return str(choice(compared)["scenario"]) if is_known else compared.baseline
+
+
+def _best(compared: Comparison, among: tuple[str, ...]) -> str:
+    rows = [r for r in compared.means().to_dicts() if r["scenario"] in among]
+    by_cost = _varies(compared, "cost")
     return str(
         min(
             rows,

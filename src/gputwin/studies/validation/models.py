@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
+from gputwin.core.units import percent
 from gputwin.simulation.batch import Batch, processors
 from gputwin.studies.validation.cases import all_cases
 from gputwin.studies.validation.replicate import Case, Row, settle
@@ -32,8 +33,8 @@ class ModelTable:
                 row.figure,
                 f"{row.theory:.4g}",
                 f"{row.simulation:.4g} ± {row.half_width:.1g}",
-                f"{row.error:+.1%}",
-                "exact" if row.tolerance is None else f"within {row.tolerance:.0%}",
+                percent(row.error, 1, signed=True),
+                "exact" if row.tolerance is None else f"within {percent(row.tolerance)}",
                 row.simulator,
                 "agrees" if row.agrees else "DIFFERS",
             ]

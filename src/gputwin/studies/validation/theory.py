@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from gputwin.core.units import HOUR, WEEK
+from gputwin.core.units import HOUR, WEEK, percent
 from gputwin.queueing.distributions import Distribution, exponential
 from gputwin.queueing.fit.arrivals import rate_curve
 from gputwin.queueing.fit.moments import from_two_moments
@@ -99,7 +99,7 @@ def _changing(jobs: Offered, gpus: float, slots: float, service: Distribution) -
     rates = rate_curve(jobs.submit - jobs.begin, WEEK, HOUR)
     found = modified_offered_load(rates, HOUR, service, max(int(slots), 1))
     if found.mean_wait is None:
-        why = f"{found.overloaded:.1%} of jobs arrive in hours whose load exceeds the cluster"
+        why = f"{percent(found.overloaded, 1)} of jobs arrive in hours whose load exceeds the cluster"
         return Prediction(model, assumes, Figures(None, None, None, None), found.share_waiting, why)
     queue = found.mean_wait * jobs.arrivals.rate
     return Prediction(model, assumes, Figures(found.mean_wait, None, jobs.load / gpus, queue), found.share_waiting, "")

@@ -10,7 +10,7 @@ import polars as pl
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
-from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.core.units import WHOLE_GPU_MILLI, percent
 from gputwin.queueing.fit.offered import CLASSES, Offered, class_of, offered
 from gputwin.queueing.operational import Law, Record, operational_laws
 from gputwin.simulation.cluster import Cluster
@@ -78,7 +78,7 @@ class ThreeWay(Shown):
         value, exact = figures.mean_wait, self.simulation.mean_wait
         if value is None or exact is None or exact < _LEAST_WAIT:
             return "–"
-        return f"{value / exact - 1:+.0%}"
+        return percent(value / exact - 1, signed=True)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data."""
@@ -186,7 +186,8 @@ def _notes(trace: Trace, jobs: Offered) -> tuple[str, ...]:
     notes = list(window_of(trace.tasks).notes())
     if jobs.older_share > _MUCH_OLDER:
         notes.append(
-            f"{jobs.older_share:.0%} of the load are jobs from before the window; theory spreads it over those that arrive, "
+            f"{percent(jobs.older_share)} of the load are jobs from before the window; theory spreads it "
+            "over those that arrive, "
             "and simulations of theory start empty, so they hold fewer GPUs than it says"
         )
     return tuple(notes)

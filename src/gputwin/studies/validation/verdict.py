@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from gputwin.core.units import DAY, format_duration
+from gputwin.core.units import DAY, format_duration, percent
 from gputwin.queueing.fit.offered import Offered
 from gputwin.simulation.cluster import Cluster
 from gputwin.studies.validation.ladder import Rung
@@ -43,10 +43,10 @@ def verdicts(
 
 
 def _load(jobs: Offered, gpus: float) -> list[str]:
-    said = f"Jobs ask for {jobs.load:,.1f} of {gpus:,.0f} GPUs on average ({jobs.load / gpus:.1%})"
+    said = f"Jobs ask for {jobs.load:,.1f} of {gpus:,.0f} GPUs on average ({percent(jobs.load / gpus, 1)})"
     if jobs.steady_load > 1.05 * jobs.load:
         said += (
-            f"; {1 - jobs.load / jobs.steady_load:.0%} of their work lies beyond the end of the record, which is short "
+            f"; {percent(1 - jobs.load / jobs.steady_load)} of their work lies beyond the end of the record, which is short "
             f"beside its longest jobs: were arrivals to go on, they would ask for {jobs.steady_load:,.0f}"
         )
         if jobs.steady_load >= gpus:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gputwin.core.units import percent
 from gputwin.queueing.erlang import erlang_b
 from gputwin.queueing.gangs import Gang, gang_wait, saturated_throughput
 from gputwin.queueing.loss import kaufman_roberts, multi_resource_loss
@@ -104,6 +105,6 @@ def _gangs() -> list[Case]:
 
         found = gang_wait(count, rate, gangs)
         theory = {"mean wait": found.mean, "share that waits": found.probability}
-        setting = f"sizes 1, 2, 8 on 8 servers, {share:.0%} of saturation"
+        setting = f"sizes 1, 2, 8 on 8 servers, {percent(share)} of saturation"
         cases.append(Case("wait of gangs", setting, theory, simulate))
     return cases
