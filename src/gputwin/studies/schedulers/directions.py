@@ -90,8 +90,10 @@ def _sentence(direction: Direction, outcome: str, one: Measured, other: Measured
     found = f"{a:,.{figure.digits}f} against {b:,.{figure.digits}f}"
     if b and outcome != NO_DIFFERENCE:
         found += f" ({percent(a / b - 1, signed=True)})"
-    if outcome == HOLDS:
-        return f"{claim}: holds, {found}."
+    per_job = direction.figure in _PER_JOB and direction.family != PLACEMENT
+    if outcome == HOLDS or (outcome == NO_DIFFERENCE and per_job):
+        # Shares of a difference that is next to nothing would say nothing.
+        return f"{claim}: {outcome}, {found}."
     return f"{claim}: {outcome}, {found}. {_why(direction, one, other)}"
 
 
