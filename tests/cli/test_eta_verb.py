@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from gputwin.cli.main import main
+from tests.traces.samples.kubernetes import as_list, node, pod
 
 HEADER = "JobID|User|State|Submit|Start|End|Timelimit|ReqTRES"
 
@@ -45,6 +46,46 @@ def test_pending_jobs_of_a_sacct_text(sacct, capsys):
     shown = capsys.readouterr().out
     assert "2 jobs wait and 1 run." in shown
     assert "for free GPUs" in shown
+
+
+@pytest.fixture
+def kubectl(tmp_path: Path) -> str:
+    """Return `kubectl get pods,nodes -A -o json` of one GPU: the same jobs, and a pod that asks for none."""
+    asks = {"cpu": "1", "memory": "1Gi", "nvidia.com/gpu": "1"}
+    items = [
+        pod(
+            f"done-{i}",
+            "Succeeded",
+            requests=asks,
+            created=f"{stamp(300 * i)}Z",
+            scheduled=f"{stamp(300 * i)}Z",
+            finished=f"{stamp(300 * i + 300)}Z",
+        )
+        for i in range(30)
+    ]
+    items.append(pod("runs", requests=asks, created=f"{stamp(9000)}Z", scheduled=f"{stamp(9000)}Z"))
+    items += [
+        pod(name, "Pending", requests=asks, created=f"{stamp(at)}Z", scheduled=None, node_name=None)
+        for name, at in (("first", 9050), ("second", 9100))
+    ]
+    small = {"cpu": "500m", "memory": "1Gi"}
+    items.append(pod("small", "Pending", requests=small, created=f"{stamp(9100)}Z", scheduled=None, node_name=None))
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(as_list(*items, node("gpu-0", 1))))
+    return str(path)
+
+
+def test_pending_pods_of_a_kubectl_dump_start_on_the_nodes_in_it(kubectl, capsys):
+    assert main(["eta", kubectl, "--no-arrivals", "--draws", "20", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["running_jobs"], found["pending_jobs"]) == (1, 3)
+    first, second, small = found["jobs"]
+    assert [job["job_id"].split("/")[-1] for job in found["jobs"]] == ["first", "second", "small"]
+    assert first["median_seconds"] == pytest.approx(200.0, abs=5.0)
+    assert second["median_seconds"] == pytest.approx(500.0, abs=5.0)
+    assert first["holders"][0]["job_id"].split("/")[-1] == "runs"
+    assert (small["median_seconds"], small["cause"]) == (0.0, "none")
+    assert all(job["tenant"] == "vision" for job in found["jobs"])
 
 
 def test_the_table_as_a_file(sacct, tmp_path, capsys):

@@ -20,6 +20,7 @@ from gputwin.queueing.size_based import least_attained_service, processor_sharin
 from gputwin.simulation.interruptions import Checkpoints, Faults
 from gputwin.simulation.rules import Changes, Scheduler
 from gputwin.simulation.run import run
+from gputwin.simulation.shared import GpuSharing
 from gputwin.studies.validation.single_server import preempt, preempt_on_servers
 from tests.oracles.queueing import Arrivals, Floats, servers
 
@@ -59,11 +60,13 @@ def assert_agrees(
     assert half <= precision * exact, f"{said}, wider than {precision:.1%}"
 
 
-def one_server(order: Scheduler, service: str, load: float) -> Callable[[np.random.Generator], tuple[float, float]]:
+def one_server(
+    order: Scheduler, service: str, load: float, changes: Changes | None = None
+) -> Callable[[np.random.Generator], tuple[float, float]]:
     def measure(rng: np.random.Generator) -> tuple[float, float]:
         submit = np.cumsum(rng.exponential(1 / load, JOBS))
         work = SERVICES[service].draw(rng, JOBS)
-        time = completions(Arrivals(submit, work), 1, order)
+        time = completions(Arrivals(submit, work), 1, order, changes)
         return float(time[JOBS // 10 :].mean()), float(work.sum() / submit[-1] - load)
 
     return measure
@@ -88,6 +91,16 @@ def test_short_slices_share_the_server(service):
     order = Scheduler("round-robin", "greedy", order_parameters={"quantum": 0.04})
     exact = processor_sharing(0.6, SERVICES[service])
     assert_agrees(f"PS {service}", exact, one_server(order, service, 0.6), 0.06)
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_time_slices_without_switches_share_the_server(service):
+    """GPUs shared in turn by up to 100 jobs are processor sharing where switching costs nothing."""
+    free = {"most": 100, "least_switch_ms": 0, "most_switch_ms": 0}
+    changes = Changes(checkpoints=NOTHING_LOST, sharing=GpuSharing("time-slice", free))
+
+    shared = one_server(Scheduler("fifo", "greedy"), service, 0.6, changes)
+    assert_agrees(f"time slices {service}", processor_sharing(0.6, SERVICES[service]), shared, 0.06)
 
 
 BY_PRIORITY = Scheduler("priority", "greedy", order_parameters={"aging": 0.0})

@@ -22,7 +22,7 @@ def show_run(
     from gputwin.cli.tenants import show_tenant_tables
     from gputwin.core.units import format_duration
     from gputwin.report.sections.run import causes_tables, waits_table
-    from gputwin.simulation.verdict import rules_words, run_verdict
+    from gputwin.simulation.verdict import rules_words, run_verdict, shares_words
 
     s, m = result.summary, result.manifest
     if compared is not None:
@@ -57,6 +57,8 @@ def show_run(
     if s["sla_violations"] is not None:
         figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
     table("Cluster", ["what", "value"], figures)
+    if line := shares_words(s.get("tenant_shares")):
+        say(line)
     _render_lives(s)
     _render_power(s)
     if view.tenants.height > 1:
@@ -101,6 +103,9 @@ def _render_lives(summary: dict[str, Any]) -> None:
     stops = summary["stops"]
     if stops:
         say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))
+    ratio = summary.get("effective_training_time_ratio")
+    if stops and ratio is not None:
+        say(f"effective training time: {ratio:.1%} of the GPU time that finished jobs held")
 
 
 def _render_goodput(summary: dict[str, Any]) -> None:

@@ -91,6 +91,14 @@ def run(
     ] = "",
     mtbf: Annotated[str | None, typer.Option("--mtbf", help="Mean time between failures of a node, as in 30d.")] = None,
     repair: Annotated[str, typer.Option("--repair", help="Mean time to repair a node.")] = "1h",
+    faults: Annotated[
+        str,
+        typer.Option(
+            "--faults",
+            help="As in preset=llama3,repair=4h,repair_law=lognormal; also mtbf, shape, gpu_mtbf, rack_mtbf, rack_repair, "
+            "log=FILE, maintenance_period, maintenance, maintenance_notice.",
+        ),
+    ] = "",
     elastic: Annotated[
         str, typer.Option("--elastic", help="Shrink running jobs: least_share=0.5,scaling_exponent=0.8.")
     ] = "",
@@ -173,7 +181,7 @@ def run(
         "interference": interference or None,
         "speed": _speeds(speed),
         "elasticity": settings_of("--elastic", elastic),
-        "faults": None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)},
+        "faults": _faults(faults, mtbf, repair),
         "checkpoints": _checkpoints(checkpoint),
         "power": _power(power, power_limit, carbon),
         "prediction": predict,
@@ -242,6 +250,23 @@ def _checkpoints(text: str) -> dict[str, object] | None:
         found["rule"] = found.pop("interval")
     times = ("interval", "save", "restart", "resize", "grace")
     return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
+
+
+def _faults(text: str, mtbf: str | None, repair: str) -> dict[str, object] | None:
+    """Return how nodes fail, from --faults and the two options that were there first."""
+    found = settings_of("--faults", text)
+    if found is None:
+        return None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)}
+    planned = ("maintenance_period", "maintenance", "maintenance_notice")
+    times = ("mtbf", "gpu_mtbf", "rack_mtbf", "rack_repair", *planned)
+    given: dict[str, object] = {} if mtbf is None else {"mtbf_seconds": _seconds(mtbf)}
+    given["repair_seconds"] = _seconds(found.pop("repair", repair))
+    for name, value in found.items():
+        if name in times:
+            given[f"{name}_seconds"] = _seconds(value)
+        else:
+            given["repair" if name == "repair_law" else name] = value
+    return given
 
 
 def _power(asked: bool, limits: str, carbon: str) -> dict[str, object] | None:

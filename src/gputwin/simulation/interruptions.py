@@ -115,6 +115,23 @@ class Pool:
     up: tuple[int, ...] = ()
 
 
+@dataclass(frozen=True)
+class Fleet:
+    """Outages besides those of single nodes at random: `faults.schedule` makes windows of them. All times in s.
+
+    A failed GPU takes its node out; a rack takes all its nodes out; `log` is a file of failures that are replayed; each
+    node is maintained once a period, for which it drains from `maintenance_notice_seconds` before.
+    """
+
+    gpu_mtbf_seconds: float = math.inf
+    rack_mtbf_seconds: float = math.inf
+    rack_repair_seconds: float = 3600.0
+    log: str = ""
+    maintenance_period_seconds: float = math.inf
+    maintenance_seconds: float = 3600.0
+    maintenance_notice_seconds: float = 0.0
+
+
 REPAIRS = ("exponential", "weibull", "lognormal", "fixed")
 
 
@@ -134,6 +151,7 @@ class Faults:
     repair_sigma: float = 1.0
     maintenance: tuple[Maintenance, ...] = ()
     repair_shape: float = 1.0
+    fleet: Fleet | None = None
 
     def __post_init__(self) -> None:
         if not self.mtbf_seconds > 0:

@@ -90,6 +90,18 @@ def jain_fairness(finished: pl.DataFrame) -> float | None:
     return float(x.sum() ** 2 / (x.size * (x**2).sum())) if x.size and (x**2).sum() > 0 else None
 
 
+def effective_training_time_ratio(jobs: pl.DataFrame) -> float | None:
+    """Return the share of the GPU time that finished jobs held in which work was done that counted, at full speed.
+
+    The rest went to lost work, saving, restarting, resizing and slow GPUs. After Kokolis et al., HPCA'25, without waits.
+    """
+    done = jobs.filter((pl.col("outcome") == "finished") & (pl.col("gpu_milli") > 0))
+    gpus = done["gpu_milli"].to_numpy().astype(np.float64)
+    held = (done["jct_seconds"] - done["wait_seconds"]).to_numpy()
+    total = float((gpus * held).sum())
+    return float((gpus * done["duration_seconds"].to_numpy()).sum()) / total if total > 0 else None
+
+
 def load_balance(segments: pl.DataFrame, placements: pl.DataFrame, nodes: pl.DataFrame) -> float | None:
     """Return 1 − (max − min)/max over GPU nodes of the mean GPU share allocated on each."""
     run = (segments["end_time"] - segments["start_time"]).to_numpy()

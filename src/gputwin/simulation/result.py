@@ -18,8 +18,9 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
+from gputwin.simulation.fairness.measures import shares_over_time
 from gputwin.simulation.goodput import goodput_of
-from gputwin.simulation.metrics import cost_of_nodes, summarise
+from gputwin.simulation.metrics import cost_of_nodes, effective_training_time_ratio, summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
@@ -121,9 +122,15 @@ def result_of(
     )
     if has_changes(run):
         summary["stops"] = stops_by_reason(segments)
+        summary["effective_training_time_ratio"] = effective_training_time_ratio(jobs)
         summary["completion_parts_seconds"] = completion_parts(jobs)
         summary["goodput"] = goodput_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
+    shares = shares_over_time(jobs, segments, series["time"].to_numpy(), _weights(run))
+    summary["tenant_shares"] = None if shares is None else shares.summary
+    if shares is not None:
+        looked_at = pl.DataFrame({"time": shares.times, "share_error": shares.share_error, "share_jain": shares.jain})
+        series = series.join(looked_at.fill_nan(None), on="time", how="left", maintain_order="left")
     prices = [(group.count, group.price_per_hour) for group in run.cluster.groups]
     summary["cost"] = cost_of_nodes(prices, summary["makespan_seconds"])
     summary["tasks_left_out"] = run.workload.left_out
@@ -135,6 +142,12 @@ def result_of(
     return SimulationResult(
         jobs, segments, series, placements, nodes, _groups(run), summary, _manifest(run, fingerprint)
     )
+
+
+def _weights(run: Run) -> dict[str, float]:
+    """Return the weights of tenants that have their own."""
+    fairness = run.scheduler.fairness
+    return {} if fairness is None else {name: terms.weight for name, terms in fairness.tenants.items()}
 
 
 def _jobs(run: Run) -> pl.DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numba.core.errors import NumbaError
@@ -30,6 +30,7 @@ from gputwin.simulation.engine.world import (
     TOPOLOGY,
     World,
 )
+from gputwin.simulation.faults.schedule import scheduled
 from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
 from gputwin.simulation.mig_requests import uncut
@@ -104,6 +105,8 @@ def run(
     changes = settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
     check_fairness(scheduler, order, changes)
     workload = _prepared(workload, changes, scheduler.fairness, cluster)
+    if changes.faults is not None:
+        changes = replace(changes, faults=scheduled(changes.faults, cluster, workload, seed))
     machines = make_machines(cluster, workload)
     is_cut = changes.sharing is not None and changes.sharing.cuts
     if is_cut:

@@ -14,8 +14,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.simulation.checkpointing import CheckpointCosts, interval
 from gputwin.simulation.cluster import Cluster, cluster_of
+from gputwin.simulation.faults.presets import preset_named
 from gputwin.simulation.interference.table import BUILT_IN, read_table
-from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
+from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Fleet, Maintenance
 from gputwin.simulation.planning.drive import Planning
 from gputwin.simulation.policy import SHARINGS, load_policies, parse_policy, settle
 from gputwin.simulation.power.devices import speeds_under_limits
@@ -120,8 +121,10 @@ class MaintenanceSpec(_Part):
 
 
 class FaultSpec(_Part):
-    """How nodes fail and are repaired, and planned maintenance (`interruptions.Faults`)."""
+    """How nodes fail and are repaired, and planned maintenance (`interruptions.Faults`, `interruptions.Fleet`)."""
 
+    preset: str | None = None
+    """Published failure rates by name instead of `mtbf_seconds` (`faults/presets.py`)."""
     mtbf_seconds: Positive | None = None
     shape: Positive = 1.0
     repair_seconds: Positive = 3600.0
@@ -129,6 +132,15 @@ class FaultSpec(_Part):
     repair_sigma: Positive = 1.0
     repair_shape: Positive = 1.0
     maintenance: tuple[MaintenanceSpec, ...] = ()
+    gpu_mtbf_seconds: Positive | None = None
+    rack_mtbf_seconds: Positive | None = None
+    rack_repair_seconds: Positive = 3600.0
+    log: str | None = None
+    """A CSV file of failures that are replayed: node, down_time, up_time."""
+    maintenance_period_seconds: Positive | None = None
+    """Each node is maintained once in this time, one after the other."""
+    maintenance_seconds: Positive = 3600.0
+    maintenance_notice_seconds: AtLeastZero = 0.0
 
 
 class ElasticitySpec(_Part):
@@ -349,9 +361,19 @@ def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:
         return _or_infinity(spec.interval_seconds)
     if spec.interval_seconds is not None:
         raise UserError(f"checkpoints have an interval and the rule '{spec.rule}'; give one of them")
-    if faults is None or faults.mtbf_seconds is None or not spec.save_seconds:
+    mtbf = None if faults is None else _mtbf(faults)
+    if mtbf is None or not spec.save_seconds:
         raise UserError(f"the checkpoint rule '{spec.rule}' needs a time to save and a mean time between failures")
-    return interval(spec.rule, CheckpointCosts(spec.save_seconds, spec.restart_seconds, faults.mtbf_seconds))
+    return interval(spec.rule, CheckpointCosts(spec.save_seconds, spec.restart_seconds, mtbf))
+
+
+def _mtbf(spec: FaultSpec) -> float | None:
+    """Return the mean time between failures of a node by itself, s: as given, or of the preset."""
+    if spec.preset is None:
+        return spec.mtbf_seconds
+    if spec.mtbf_seconds is not None:
+        raise UserError(f"faults have an mtbf_seconds and the preset '{spec.preset}'; give one of them")
+    return preset_named(spec.preset).mtbf_seconds
 
 
 def _planning(spec: PlannerSpec) -> Planning:
@@ -362,14 +384,25 @@ def _faults(spec: FaultSpec) -> Faults:
     windows = tuple(
         Maintenance(w.node, _or_infinity(w.drain_time), w.down_time, _or_infinity(w.up_time)) for w in spec.maintenance
     )
+    fleet = Fleet(
+        _or_infinity(spec.gpu_mtbf_seconds),
+        _or_infinity(spec.rack_mtbf_seconds),
+        spec.rack_repair_seconds,
+        spec.log or "",
+        _or_infinity(spec.maintenance_period_seconds),
+        spec.maintenance_seconds,
+        spec.maintenance_notice_seconds,
+    )
+    drawn = (spec.gpu_mtbf_seconds, spec.rack_mtbf_seconds, spec.log, spec.maintenance_period_seconds)
     return Faults(
-        _or_infinity(spec.mtbf_seconds),
+        _or_infinity(_mtbf(spec)),
         spec.shape,
         spec.repair_seconds,
         spec.repair,
         spec.repair_sigma,
         windows,
         spec.repair_shape,
+        fleet if any(part is not None for part in drawn) else None,
     )
 
 

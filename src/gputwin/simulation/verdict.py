@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import polars as pl
 
@@ -65,6 +65,23 @@ def rules_words(result: SimulationResult) -> str:
         said += f", sharing {scenario['sharing']}"
     fairness = scenario.get("fairness")
     return f"{said}, fairness {fairness['policy']}" if fairness and fairness["policy"] != NO_RULE else said
+
+
+def shares_words(shares: dict[str, Any] | None) -> str:
+    """Return how far tenants were from their fair shares, in words; "" where the run has fewer than two tenants."""
+    if shares is None:
+        return ""
+    error, above, below = shares["share_error"], shares["most_above"], shares["most_below"]
+    said = (
+        f"Fair shares over time: {error['mean']:.1%} of the GPUs held were in the wrong hands on average, at most "
+        f"{error['max']:.1%}; Jain's index of GPUs held per GPU due {shares['jain']['mean']:.3f}"
+    )
+    if above["gpus"] < 0.05:
+        return f"{said}."
+    return (
+        f"{said}. Most above its share: {above['tenant']} ({above['gpus']:+,.1f} GPUs); "
+        f"most below: {below['tenant']} ({below['gpus']:+,.1f})."
+    )
 
 
 def idle_while_waiting(result: SimulationResult) -> str:

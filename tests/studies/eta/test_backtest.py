@@ -59,6 +59,17 @@ def test_a_simulation_that_is_half_the_truth_is_corrected():
     assert np.median(middle / simulated[500:]) == pytest.approx(2.0, rel=0.15)
 
 
+def test_intervals_follow_a_queue_that_grows_beyond_those_before():
+    random = np.random.default_rng(0)
+    level = np.concatenate([np.zeros(500), np.linspace(0.0, 3.0, 300)])
+    simulated = 1000.0 * np.exp(level + 0.3 * random.standard_normal(800))
+    wait = 2.0 * simulated * np.exp(0.5 * random.standard_normal(800))
+    low, _, high = calibrated(points(np.arange(800) * 1e6, wait, simulated))[500:].T
+    actual = wait[500:]
+    assert LEAST <= ((low <= actual) & (actual <= high)).mean() <= MOST
+    assert (actual > high).mean() <= 0.15
+
+
 def test_calibration_looks_at_nothing_later():
     random = np.random.default_rng(0)
     at, wait = np.sort(random.random(400)) * 1e6, random.exponential(3e4, 400)

@@ -12,9 +12,10 @@ from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Sect
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.verdict import CAUSE_WORDS, rules_words, run_verdict
+from gputwin.simulation.verdict import CAUSE_WORDS, rules_words, run_verdict, shares_words
 from gputwin.simulation.waits_by_tenant import by_tenant
 
+_SHARES = {"share_error": "GPUs in the wrong hands", "share_jain": "Jain's index of GPUs held per GPU due"}
 _BINS = 300
 _NOTES = (
     "Every waiting second of every job is charged to one cause. Allocation and queue are means over the time in which "
@@ -97,10 +98,11 @@ def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
     if series.height < 2 or "gpu_allocation" not in series.columns:
         return []
     step = -(-series.height // _BINS)
+    shares = [column for column in _SHARES if column in series.columns]
     binned = (
         series.with_row_index("row")
         .group_by(pl.col("row") // step, maintain_order=True)
-        .agg(pl.col("time").first(), pl.col("gpu_allocation", "waiting_jobs").mean())
+        .agg(pl.col("time").first(), pl.col("gpu_allocation", "waiting_jobs", *shares).mean())
         .drop("row")
     )
     timeline = timeline.until(float(series["time"].max()))  # type: ignore[arg-type]
@@ -115,4 +117,8 @@ def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
         most = float(shown[column].max() or 0.0)  # type: ignore[arg-type]
         caption = f"At most {percent(most, 1)} allocated." if is_share else f"At most {most:,.0f} jobs wait at a time."
         parts.append(FigurePart(id_, title, figure, caption, shown))
+    if words := shares_words(result.summary.get("tenant_shares")):
+        figure = charts.over_time(shown, _SHARES, timeline.axis, "from 0 to 1")
+        figure.update_layout(height=300)
+        parts.append(FigurePart("run-shares", "Tenants against their fair shares over time", figure, words, shown))
     return parts

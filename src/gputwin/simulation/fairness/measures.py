@@ -6,7 +6,7 @@ Pure functions of a run's jobs and segments.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -42,30 +42,26 @@ def tenant_series(jobs: pl.DataFrame, segments: pl.DataFrame, times: Table) -> T
     """Return what each tenant held and wanted at `times`; a job that starts or ends then counts as it is afterwards."""
     names = tuple(jobs["tenant"].unique().sort().to_list())
     number = {name: t for t, name in enumerate(names)}
-    of_job = np.array([number[name] for name in jobs["tenant"]], dtype=np.int64)
+    of_job = jobs["tenant"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
     gpus = jobs["gpu_milli"].to_numpy() / WHOLE_GPU_MILLI
     row = segments["job"].to_numpy()
     start, end = segments["start_time"].to_numpy(), segments["end_time"].to_numpy()
     left = jobs["end_time"].fill_null(np.inf).fill_nan(np.inf).to_numpy()
     in_system = jobs["submit_time"].to_numpy()
     possible = (jobs["outcome"] != "never_fits").to_numpy() & (jobs["outcome"] != "lost").to_numpy()
-    held, wanted = (np.zeros((times.size, len(names))) for _ in range(2))
-    for t in range(len(names)):
-        mine = of_job[row] == t
-        held[:, t] = _in_force(start[mine], end[mine], gpus[row[mine]], times)
-        ours = (of_job == t) & possible
-        wanted[:, t] = _in_force(in_system[ours], left[ours], gpus[ours], times)
+    held = _in_force(start, end, gpus[row], of_job[row], times, len(names))
+    wanted = _in_force(in_system[possible], left[possible], gpus[possible], of_job[possible], times, len(names))
     return TenantSeries(times, names, held, wanted)
 
 
-def _in_force(begin: Table, end: Table, amount: Table, times: Table) -> Table:
-    """Return the sum of amounts in force at each time, of intervals [begin, end)."""
-    total = np.zeros(times.size)
+def _in_force(begin: Table, end: Table, amount: Table, tenant: NDArray[np.int64], times: Table, tenants: int) -> Table:
+    """Return the sum of each tenant's amounts in force at each time, of intervals [begin, end); times ascend."""
+    changes = np.zeros((times.size + 1) * tenants)
     for when, sign in ((begin, 1.0), (end, -1.0)):
-        order = np.argsort(when)
-        summed = np.concatenate([[0.0], np.cumsum(amount[order])])
-        total += sign * summed[np.searchsorted(when[order], times, "right")]
-    return np.round(total, 9)
+        at = np.searchsorted(times, when) * tenants + tenant
+        changes += sign * np.bincount(at, amount, changes.size)
+    in_force: Table = np.cumsum(changes.reshape(-1, tenants)[:-1], axis=0)
+    return np.asarray(np.round(in_force, 9), np.float64)
 
 
 def jain(values: Table) -> float:
@@ -79,19 +75,12 @@ def jain_over_time(series: TenantSeries, weights: Mapping[str, float] | None = N
 
     Due is the weighted max-min share of what all hold together, so that who wants little does not count as wronged.
     """
-    due = fair_shares(series, weights)
-    index = np.ones(series.times.size)
-    for i in range(series.times.size):
-        wants = due[i] > 0
-        index[i] = jain(series.held[i, wants] / due[i, wants])
-    return index
+    return _jain_by_row(series.held, fair_shares(series, weights))
 
 
 def share_error(series: TenantSeries, weights: Mapping[str, float] | None = None) -> Table:
     """Return the part of the GPUs held that is in the wrong hands at each time: ½·Σ|held − due| / Σ held, from 0 to 1."""
-    total = series.held.sum(axis=1)
-    wrong = np.abs(series.held - fair_shares(series, weights)).sum(axis=1) / 2
-    return np.divide(wrong, total, out=np.zeros(total.size), where=total > 0)
+    return _wrong(series.held, fair_shares(series, weights))
 
 
 def fair_shares(series: TenantSeries, weights: Mapping[str, float] | None = None) -> Table:
@@ -105,11 +94,67 @@ def fair_shares(series: TenantSeries, weights: Mapping[str, float] | None = None
 
 def max_min(total: float, wanted: Table, weight: Table) -> Table:
     """Return the weighted max-min division of `total` among tenants none of which gets more than it wants."""
-    given = np.zeros(wanted.size)
-    left, open_weight = total, float(weight[wanted > 0].sum())
-    for t in np.argsort(wanted / weight, kind="stable"):
-        if wanted[t] > 0 and open_weight > 0:
-            given[t] = min(wanted[t], left * weight[t] / open_weight)
-            left -= given[t]
-            open_weight -= float(weight[t])
-    return given
+    if total >= wanted.sum():
+        return wanted.astype(float)
+    # Per weight, all get the same level but for those who want less: the first level that the next one would exceed.
+    order = np.argsort(wanted / weight, kind="stable")
+    before = np.cumsum(wanted[order]) - wanted[order]
+    open_weight = np.cumsum(weight[order][::-1])[::-1]
+    levels = (total - before) / open_weight
+    level = levels[np.argmax(levels <= wanted[order] / weight[order])]
+    return np.asarray(np.minimum(wanted, level * weight))
+
+
+class SharesOverTime(NamedTuple):
+    """How tenants' GPUs compare with their fair shares at some times of a run."""
+
+    times: Table
+    share_error: Table
+    jain: Table
+    summary: dict[str, Any]
+
+
+MOST_TIMES, MOST_CELLS = 1000, 2_000_000
+"""Of a run's series at most so many times are looked at, and so many times × tenants."""
+
+
+def shares_over_time(
+    jobs: pl.DataFrame, segments: pl.DataFrame, times: Table, weights: Mapping[str, float] | None = None
+) -> SharesOverTime | None:
+    """Return share error and Jain's index over (some of) the times, and their means; None for fewer than two tenants.
+
+    Times at which nobody holds a GPU do not count. `most_above` and `most_below` are the tenants farthest from their fair
+    share on average, in GPUs.
+    """
+    tenants = jobs["tenant"].n_unique()
+    if tenants < 2 or not times.size or not (jobs["gpu_milli"] > 0).any():
+        return None
+    at_most = max(min(MOST_TIMES, MOST_CELLS // tenants), 1)
+    series = tenant_series(jobs, segments, times[:: -(-times.size // at_most)])
+    busy = series.held.sum(axis=1) > 0
+    if not busy.any():
+        return None
+    due = fair_shares(series, weights)
+    error = np.where(busy, _wrong(series.held, due), np.nan)
+    index = np.where(busy, _jain_by_row(series.held, due), np.nan)
+    apart = (series.held - due)[busy].mean(axis=0)
+    above, below = int(apart.argmax()), int(apart.argmin())
+    summary = {
+        "share_error": {"mean": float(error[busy].mean()), "max": float(error[busy].max())},
+        "jain": {"mean": float(index[busy].mean()), "min": float(index[busy].min())},
+        "most_above": {"tenant": series.tenants[above], "gpus": float(apart[above])},
+        "most_below": {"tenant": series.tenants[below], "gpus": float(apart[below])},
+    }
+    return SharesOverTime(series.times, error, index, summary)
+
+
+def _wrong(held: Table, due: Table) -> Table:
+    total = held.sum(axis=1)
+    return np.divide(np.abs(held - due).sum(axis=1) / 2, total, out=np.zeros(total.size), where=total > 0)
+
+
+def _jain_by_row(held: Table, due: Table) -> Table:
+    """Return Jain's index of GPUs held per GPU due in each row, over the tenants that are due any."""
+    ratio = np.divide(held, due, out=np.zeros(held.shape), where=due > 0)
+    square = (due > 0).sum(axis=1) * (ratio**2).sum(axis=1)
+    return np.divide(ratio.sum(axis=1) ** 2, square, out=np.ones(square.size), where=square > 0)

@@ -112,10 +112,9 @@ def factor(
 SHARINGS.add(
     SharingRule(
         "time-slice",
-        "at most `most` jobs take turns on a GPU, for `quantum_ms` each; a switch takes `least_switch_ms` to "
-        "`most_switch_ms` by the memory the job fills, and with `swap` also its memory's way out and in where all "
-        "do not fit together (without, memory must fit); a job that needs only a share of a GPU leaves the rest of"
-        " its time to the others",
+        "up to `most` jobs have a GPU in turn, for `quantum_ms` each; a switch takes `least_switch_ms` to `most_switch_ms` "
+        "by the memory the job fills, and with `swap` also to move its memory out and in where all do not fit (without, "
+        "memory must fit); a job that needs only a share of a GPU leaves the rest of its time to the others",
         factor,
         source="Xiao et al., Gandiva, OSDI'18, section 3.2 (time slicing)",
         parameters=PARAMETERS,

@@ -82,7 +82,7 @@ def _told(factors: Factors) -> dict[str, float]:
 def _parts(result: SimulationResult) -> Floats:
     """Return what one job of each shape asks for of CPU, memory, GPUs and GPU memory of the cluster, from 0 to 1."""
     size, gpus = pl.col("size"), pl.col("gpu_count")
-    asked = (
+    asked: Floats = (
         result.groups.group_by("shape")
         .agg(
             (size * pl.col("cpu")).sum().alias("cpu"),

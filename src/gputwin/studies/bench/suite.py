@@ -65,6 +65,16 @@ _BENCHMARKS = (
     Benchmark("quota greedy, 500 tenants", _fair("quota", share=0.02), 200_000, 0, _many_tenants),
     Benchmark("quota with reclaim, 500 tenants", _fair("quota", reclaim=1), 200_000, 0, _many_tenants),
     Benchmark("fair-share greedy, 500 tenants", _fair("fair-share"), 200_000, 0, _many_tenants),
+    Benchmark("lottery greedy, 500 tenants", _fair("lottery"), 200_000, 0, _many_tenants),
+    Benchmark("themis greedy, 500 tenants", _fair("themis"), 200_000, 0, _many_tenants),
+    Benchmark("hdrf greedy, 500 tenants", _fair("hdrf"), 200_000, 0, _many_tenants),
+    Benchmark(
+        "slurm-multifactor greedy, 500 tenants",
+        Scheduler("slurm-multifactor", "greedy", "first-fit"),
+        200_000,
+        0,
+        _many_tenants,
+    ),
     Benchmark(
         "fifo greedy, many shapes",
         Scheduler("fifo", "greedy", "first-fit"),

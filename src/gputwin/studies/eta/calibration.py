@@ -3,7 +3,9 @@
 For a point, the earlier points of the same state are ranked by how near they are: in what the simulation said, how long
 the job had waited, its gang size, by how many it was overtaken, and what its user's other jobs do. Of the nearest fifth
 (three fifths for held jobs) come the quantiles of the waits that followed (conformal prediction, localised by nearest
-neighbours: Lei et al., JASA 2018; Guan, Biometrika 2023). Of a job that still waits it is known only that its wait is
+neighbours: Lei et al., JASA 2018; Guan, Biometrika 2023), moved along the slope that these waits have in what was
+simulated for them (local linear regression: Fan, JASA 1992): else all would be too short while a queue grows beyond
+those seen before. Of a job that still waits it is known only that its wait is
 longer: Kaplan and Meier's estimate counts it so. Nothing that happened after the point's own time is looked at.
 """
 
@@ -56,6 +58,7 @@ def calibrated(points: Points, *, simulation: bool = True) -> Floats:
     Points are in time order.
     """
     place = features(points, simulation=simulation)
+    told = log_time(np.nan_to_num(points.simulated[:, 1])) if simulation else np.zeros(points.size)
     result = np.full((points.size, len(LEVELS)), np.nan)
     for state in np.unique(points.state):
         rows = np.flatnonzero(points.state == state)
@@ -69,9 +72,23 @@ def calibrated(points: Points, *, simulation: bool = True) -> Floats:
             near = past[np.argsort(distance, kind="stable")[: max(LEAST, int(past.size * NEAR[state]))]]
             seen = points.at[near] + points.wait[near] <= points.at[i]
             waits = np.where(seen, points.wait[near], points.at[i] - points.at[near])
+            waits = _moved(waits, seen, told[near], float(told[i]))
             result[i] = _quantiles(waits, seen, np.array([tails.below, LEVELS[1], 1.0 - tails.above]))
             tails.open.append(int(i))
     return result
+
+
+def _moved(waits: Floats, seen: Flags, told: Floats, here: float) -> Floats:
+    """Return waits (s) as their slope in what was simulated (`told`, on the scale of `log_time`) has them at `here`.
+
+    The slope is that of least squares over the waits that were seen, between 0 and 1: 0 where the simulation says nothing.
+    """
+    apart = told[seen] - told[seen].mean() if seen.any() else np.zeros(0)
+    size = float((apart**2).sum())
+    if size <= 0:
+        return waits
+    slope = float(np.clip((apart * log_time(waits[seen])).sum() / size, 0.0, 1.0))
+    return np.asarray(np.maximum((SMALLEST + waits) * np.exp(slope * (here - told)) - SMALLEST, 0.0))
 
 
 class _Tails:

@@ -1,0 +1,1 @@
+"""Failures of more than single nodes: racks, GPUs, logs that are replayed, rolling maintenance, published rates."""
