@@ -39,7 +39,7 @@ def run(
     from gputwin.report.timeline import Timeline
     from gputwin.simulation.batch import processors
     from gputwin.simulation.cluster import open_cluster
-    from gputwin.simulation.engine.compiled import is_compiled
+    from gputwin.simulation.engine.compiled import config, is_compiled
     from gputwin.simulation.load import check_load
     from gputwin.studies.comparison.verdict import recommendation
     from gputwin.studies.store import RunStore
@@ -51,7 +51,7 @@ def run(
     check_jobs(jobs)
     announce_compilation(quiet)
     with progress(quiet or json) as step:
-        if not is_compiled() and processors() > 1:
+        if not is_compiled() and not config.DISABLE_JIT and processors() > 1:
             compile_demo(step)
         step(f"generating {jobs:,} jobs")
         synthetic = generate("pai2020", jobs=jobs, seed=seed, instances=True)

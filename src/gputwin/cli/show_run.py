@@ -105,7 +105,7 @@ def _render_lives(summary: dict[str, Any]) -> None:
         say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))
     ratio = summary.get("effective_training_time_ratio")
     if stops and ratio is not None:
-        say(f"effective training time: {ratio:.1%} of the GPU time that finished jobs held")
+        say(f"effective training time: {percent(ratio, 1)} of the GPU time that finished jobs held")
 
 
 def _render_goodput(summary: dict[str, Any]) -> None:
