@@ -111,10 +111,9 @@ def try_move(
     axes = pool.axes
     rooms = everywhere.of(np.array([node.name not in gone for node in stays], np.bool_))
     tasks = largest_first(itertools.chain.from_iterable(node.tasks for node in nodes), total_capacity(pool.types))
-    if waiting:
-        # Tasks that wait for room come first, and none of them may lose its place.
-        if len(place(waiting, rooms, axes)[0]) < len(place(waiting, everywhere.of(slice(None)), axes)[0]):
-            return None
+    # Tasks that wait for room come first, and none of them may lose its place.
+    if waiting and len(place(waiting, rooms, axes)[0]) < len(place(waiting, everywhere.of(slice(None)), axes)[0]):
+        return None
     _, left = place(tasks, rooms, axes)
     price = sum(pool.by_name[node.type].price_per_hour for node in nodes)
     replacement = None
