@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gputwin.autoscaling.decisions.registry import RULES
+from gputwin.autoscaling.decisions.registry import RULES as SCALING_RULES
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.rules import Scheduler
@@ -125,11 +125,13 @@ def test_bench_prints_one_json_object_with_the_figures_of_each_benchmark(tmp_pat
 
 
 def test_serving_and_decisions_are_measured_beside_the_most_they_may_take():
-    week, *decisions = measure_scaling(["serving, a week of 100,000 requests a day", "decide"], 300, 0, lambda text: None)
+    week, *decisions = measure_scaling(
+        ["serving, a week of 100,000 requests a day", "decide"], 300, 0, lambda text: None
+    )
     assert (week.count, week.unit, week.most) == (300, "CPU s", 10.0)
     assert week.p95_response_seconds is not None
     assert week.p95_response_seconds > 0
-    assert {m.name for m in decisions} == {f"decide: {kind.name}" for kind in RULES}
+    assert {m.name for m in decisions} == {f"decide: {kind.name}" for kind in SCALING_RULES}
     assert all(m.value > 0 and m.unit == "CPU µs" for m in decisions)
     assert {m.name: m.most for m in decisions}["decide: hpa"] == 20.0
 

@@ -12,7 +12,9 @@ from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say, table
 def run(
     jobs: Annotated[
         int | None,
-        typer.Option("--jobs", min=1, help="Jobs (requests, decisions) of each benchmark; its own number when not given."),
+        typer.Option(
+            "--jobs", min=1, help="Jobs (requests, decisions) of each benchmark; its own number when not given."
+        ),
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this benchmark; repeatable.")] = None,
     large: Annotated[bool, typer.Option("--large", help="Also ten million jobs, and whole commands.")] = False,

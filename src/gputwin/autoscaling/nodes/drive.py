@@ -144,7 +144,9 @@ class PoolDriver:
         for node in [n for n in self._observer.names if is_off[n]]:
             self._names.pop(self._observer.names.pop(node), None)
         starts = [lane.first for lane in self.layout.lanes]
-        on = dict(zip(self._observer.types, np.add.reduceat(state != OFF, starts, dtype=np.int64).tolist(), strict=True))
+        on = dict(
+            zip(self._observer.types, np.add.reduceat(state != OFF, starts, dtype=np.int64).tolist(), strict=True)
+        )
         room = {lane.type: self._launchable(state, lane, on, now) for lane in self.layout.lanes}
         rule = self._limited(room, on)
         seen = self._observer.observe(world, now)
