@@ -169,6 +169,30 @@ def test_the_guard_goes_back_to_the_last_value_soon_after_a_break():
     assert made.now == LAST_VALUE
 
 
+def test_a_season_that_stops_is_left_within_a_few_bins():
+    def bins_lost(seed):
+        rng = np.random.default_rng(seed)
+        season = 20 + 6 * np.sin(2 * np.pi * np.arange(1501) / 24)
+        noise = 0.5 * rng.normal(size=1501)
+        values = season + noise
+        values[1200:] = values[1200] + np.cumsum(noise[1200:])
+        made = walk(season[1:, None], values[1:], values[:-1], 1)
+        assert (made.share[300:1200] > 0.9).all()
+        return (made.share[1200:] > 0).sum()
+
+    assert 1 <= np.median([bins_lost(seed) for seed in range(4)]) <= 8
+
+
+def test_evidence_that_two_bursts_carry_is_that_of_two():
+    rng = np.random.default_rng(0)
+    step = 0.1 * rng.normal(size=600)
+    step[[200, 400]] = 40.0
+    errors = 0.5 * step + rng.normal(size=600)
+    assert proven(step[:, None], errors, 1).share < 0.45
+    even = 3 * rng.normal(size=600)
+    assert proven(even[:, None], 0.5 * even + rng.normal(size=600), 1).share > 0.45
+
+
 def test_trust_is_earned_and_one_burst_does_not_end_it():
     guard = Guard()
     guard.base = 1.0

@@ -82,6 +82,7 @@ def _requests(asks: Sequence[Ask], models: tuple[str, ...]) -> tuple[Records, Re
     requests["gpu_count"] = [ask.gpus for ask in asks]
     requests["gpu_milli"] = [ask.milli if ask.gpus else 0 for ask in asks]
     requests["gpu_memory"] = [ask.gpu_memory for ask in asks]
+    requests["kind"] = [ask.kind for ask in asks]
     requests["max_per_node"] = [-1 if ask.limit is None else ask.limit for ask in asks]
     applications = list(dict.fromkeys(ask.application for ask in asks if ask.limit is not None))
     requests["application"] = [

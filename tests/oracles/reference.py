@@ -35,6 +35,12 @@ class Ask:
     limit: int | None = None
     """Instances of `application` allowed on a node."""
     application: str | None = None
+    kind: int = 0
+    """Type of job in the table of pairs."""
+    demand: int = WHOLE
+    """Milli of each GPU it would use alone, where jobs share GPUs whatever they ask for."""
+    held: int = 0
+    """Memory of each GPU that it fills, where that does not have to fit."""
 
     @property
     def gpu_class(self) -> int:

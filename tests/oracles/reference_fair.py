@@ -12,6 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from tests.oracles.reference import WHOLE, Job, Node, Outcome, Reference
+from tests.oracles.reference_turns import Groups, Lottery, ideal_ends, minus_rho
 
 CPU, MEMORY, GPU, GPU_MEMORY = range(4)
 
@@ -47,6 +48,9 @@ class FairReference(Reference):
         fairness: str,
         parameters: Mapping[str, float],
         weights: Sequence[float],
+        groups: Sequence[str] = (),
+        group_weights: dict[str, float] | None = None,
+        tickets: Sequence[Sequence[float]] = (),
     ) -> None:
         super().__init__(nodes, jobs, order, backfill, placement)
         self.fairness, self.parameters, self.weights = fairness, parameters, weights
@@ -59,6 +63,9 @@ class FairReference(Reference):
         self.used: list[list[tuple[float, float, float]]] = [[(0.0, 0.0, 0.0)] for _ in tenants]
         """When each tenant's use changed, what it had used by then, and what it held from then on."""
         self.tag, self.finish, self.virtual = [0.0 for _ in tenants], [0.0 for _ in tenants], 0.0
+        self.groups = Groups(groups or [""] * len(weights), weights, group_weights or {})
+        self.lottery = Lottery(tickets or [[weight] * 4 for weight in weights])
+        self.ideal = ideal_ends(self)
         self.known: set[int] = set()
         self.head: tuple[int, object] | None = None
 
@@ -85,8 +92,10 @@ class FairReference(Reference):
         if self.fairness == "drf":
             parts = [h / (c * self.weights[t]) for h, c in zip(self.held[t], self.capacity, strict=True) if h > 0]
             return max(parts, default=0.0)
-        if self.fairness == "wfq":
+        if self.fairness in ("wfq", "lottery"):
             return self.tag[t]
+        if self.fairness == "themis":
+            return minus_rho(self, t, self.ideal)
         return self._used(t, self._worked_out()) / self.weights[t]
 
     def _used(self, t: int, at: float) -> float:
@@ -113,6 +122,7 @@ class FairReference(Reference):
             self.virtual = max(self.virtual, self.tag[t])
             self.finish[t] = self.tag[t] + self.part[j] * self.jobs[j].predicted / self.weights[t]
             self.tag[t] = self.finish[t]
+            self.lottery.made_with[t] = None
 
     def _start(self, j: int, spots: tuple) -> None:
         super()._start(j, spots)
@@ -147,10 +157,15 @@ class FairReference(Reference):
             candidates = list(first.values())
             if self.backfill == "greedy":
                 candidates = [j for j in candidates if self.placer.place(self.machines, self.jobs[j]) is not None]
+            if self.fairness == "lottery":
+                self.lottery.draw_for_all(self)
             if not candidates:
                 break
             place = {j: i for i, j in enumerate(self.waiting)}
-            if self.fairness != "quota":
+            if self.fairness == "hdrf":
+                t = self.groups.whose_turn(self, candidates)
+                candidates = [j for j in candidates if self.jobs[j].tenant == t]
+            elif self.fairness != "quota":
                 t = self.jobs[min(candidates, key=lambda j: (self._turn(self.jobs[j].tenant), j))].tenant
                 candidates = [j for j in candidates if self.jobs[j].tenant == t]
             j = min(candidates, key=lambda j: place[j])
@@ -180,6 +195,10 @@ def simulate_fair(
     fairness: str,
     parameters: Mapping[str, float],
     weights: Sequence[float],
+    groups: Sequence[str] = (),
+    group_weights: dict[str, float] | None = None,
+    tickets: Sequence[Sequence[float]] = (),
 ) -> list[Outcome]:
     """Return what becomes of each job under (order, backfill, placement) and a rule of fairness."""
-    return FairReference(nodes, jobs, *rules, fairness, parameters, weights).simulate()
+    terms = groups, group_weights, tickets
+    return FairReference(nodes, jobs, *rules, fairness, parameters, weights, *terms).simulate()

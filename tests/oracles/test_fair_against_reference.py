@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import zlib
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
 from gputwin.simulation.policy import FAIRNESS
 from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.run import run
-from gputwin.simulation.tenants import Fairness, Terms
+from gputwin.simulation.tenants import RESOURCE_NAMES, Fairness, Terms
 from tests.conformance.crowd import NODES, crowd
 from tests.oracles.cases import Case, outcomes_of, random_case
 from tests.oracles.reference import Outcome
@@ -20,7 +21,7 @@ from tests.oracles.test_against_reference import differences
 
 CASES = 25
 """Per rule, backfill and order; `python -m tests.oracles.test_fair_against_reference 1000` compares 1000 of each."""
-RULES = ("drf", "wfq", "fair-share", "quota")
+RULES = ("drf", "wfq", "fair-share", "quota", "lottery", "themis", "hdrf")
 ORDERS = ("fifo", "sjf", "priority")
 PLACEMENTS = ("first-fit", "best-fit", "fgd", "topology")
 
@@ -46,12 +47,52 @@ def fair_case(seed: int) -> tuple[Case, dict[str, float], tuple[float, ...]]:
     return Case(case.nodes, tuple(jobs)), parameters, tuple(dice.choice([1.0, 1.0, 2.0, 3.0]) for _ in range(count))
 
 
+class Agreed(NamedTuple):
+    """Groups of tenants and their weights, and tickets by resource."""
+
+    groups: tuple[str, ...] = ()
+    group_weights: dict[str, float] | None = None
+    tickets: tuple[tuple[float, ...], ...] = ()
+
+
+NOTHING_AGREED = Agreed()
+
+
+def agreed(fairness: str, tenants: int, seed: int) -> Agreed:
+    """Return terms for the rules that ask for them."""
+    dice = random.Random(seed)
+    if fairness == "hdrf":
+        groups = tuple(dice.choice(["", "a", "a", "b", "a/c"]) for _ in range(tenants))
+        weights = {
+            path: dice.choice([1.0, 2.0]) for path in ("a", "b", "a/c") if any(g.startswith(path) for g in groups)
+        }
+        return Agreed(groups, weights)
+    if fairness == "lottery":
+        return Agreed(tickets=tuple(tuple(dice.choice([1.0, 2.0, 5.0]) for _ in range(4)) for _ in range(tenants)))
+    return NOTHING_AGREED
+
+
 def by_engine(
-    case: Case, rules: tuple[str, str, str], fairness: str, parameters: dict[str, float], weights: tuple[float, ...]
+    case: Case,
+    rules: tuple[str, str, str],
+    fairness: str,
+    parameters: dict[str, float],
+    weights: tuple[float, ...],
+    terms: Agreed = NOTHING_AGREED,
 ) -> list[Outcome]:
     workload, cluster, typical = case.engine_input
-    terms = {name: Terms(weight) for name, weight in zip(workload.tenants, weights, strict=True)}
-    fair = Fairness(fairness, parameters, terms)
+    of_all = zip(
+        workload.tenants,
+        weights,
+        terms.groups or [""] * len(weights),
+        terms.tickets or [()] * len(weights),
+        strict=True,
+    )
+    named = {
+        name: Terms(weight, weights=dict(zip(RESOURCE_NAMES, tickets, strict=False)), group=group)
+        for name, weight, group, tickets in of_all
+    }
+    fair = Fairness(fairness, parameters, named, terms.group_weights or {})
     return outcomes_of(run(workload, cluster, Scheduler(*rules, fairness=fair), typical=typical), case.asks)
 
 
@@ -59,11 +100,12 @@ def compare(fairness: str, rules: tuple[str, str, str], seed: int) -> int:
     """Fail where engine and reference differ; return how many jobs start otherwise than without fairness."""
     case, given, weights = fair_case(seed)
     parameters = {k: v for k, v in given.items() if k in FAIRNESS.get(fairness).parameters}
-    engine = by_engine(case, rules, fairness, parameters, weights)
-    plain = simulate_fair(case.nodes, case.jobs, rules, fairness, parameters, weights)
+    terms = agreed(fairness, len(weights), seed)
+    engine = by_engine(case, rules, fairness, parameters, weights, terms)
+    plain = simulate_fair(case.nodes, case.jobs, rules, fairness, parameters, weights, *terms)
     found = differences(engine, plain)
     assert not found, (
-        f"{fairness}:{parameters}, {rules}, weights {weights}, fair_case({seed}): {'; '.join(found)}\n{case}"
+        f"{fairness}:{parameters}, {rules}, weights {weights}, {terms}, fair_case({seed}): {'; '.join(found)}\n{case}"
     )
     without = case.by_reference(*rules)
     return sum(str(a.start) != str(b.start) for a, b in zip(plain, without, strict=True))

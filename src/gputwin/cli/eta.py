@@ -110,7 +110,7 @@ def run(
             step("simulating the trace")
             opened = with_simulated_waits(opened, scenario, target)
         if backtest:
-            record = Record.of(opened, target, scenario.sharing)
+            record = Record.of(opened, target, scenario.share)
             rules = rules_of(record, scenario, target, BACKTEST_DRAWS, moments * BACKTEST_DRAWS, not no_arrivals)
             tested = run_backtest(record, rules, moments, step)
             frame, data, render = tested.frame, tested.to_json(), lambda: _render_test(tested)

@@ -22,6 +22,7 @@ from gputwin.cli import (
     forecast,
     generate,
     ingest,
+    interference,
     merge,
     mig,
     place,
@@ -33,7 +34,9 @@ from gputwin.cli import (
     report,
     reproduce,
     reproduce_all,
+    reproduce_comparison,
     reproduce_schedulers,
+    reproduce_sharing,
     runs,
     serve,
     simulate,
@@ -77,6 +80,8 @@ def _common(
 
 app.add_typer(traces.app, name="traces")
 reproduce_schedulers.add_to(reproduce.app)
+reproduce_sharing.add_to(reproduce.app)
+reproduce_comparison.add_to(reproduce.app)
 reproduce_all.add_to(reproduce.app)
 app.add_typer(reproduce.app, name="reproduce")
 app.add_typer(runs.app, name="runs")
@@ -102,6 +107,7 @@ for verb in (
     place,
     fit,
     mig,
+    interference,
     tune,
     study,
     report,

@@ -13,7 +13,7 @@ from gputwin.cli.console import Json, Quiet, emit, progress, say, table
 if TYPE_CHECKING:
     from gputwin.optimization.mig.fleet import FleetPlan
     from gputwin.optimization.mig.over_time import Periods
-    from gputwin.optimization.mig.profiles import MigGpu
+    from gputwin.simulation.mig_profiles import MigGpu
 
 
 def run(
@@ -67,8 +67,8 @@ def run(
     from gputwin.core.errors import UserError
     from gputwin.optimization.mig.fleet import CutGpu, fewest_gpus, plan_fleet
     from gputwin.optimization.mig.parted import read_parted
-    from gputwin.optimization.mig.profiles import mig_gpu
     from gputwin.report.mig import write_mig_report
+    from gputwin.simulation.mig_profiles import mig_gpu
 
     kind = mig_gpu(gpu)
     if not 1 <= gpus <= 1_000_000:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gputwin.cli import reproduce, reproduce_schedulers
+from gputwin.cli import reproduce, reproduce_comparison, reproduce_schedulers
 from gputwin.cli.console import Json, Quiet, emit, say, table
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "gavel2020": reproduce_schedulers.gavel2020,
     "tiresias60": reproduce_schedulers.tiresias60,
     "pollux2021": reproduce_schedulers.pollux2021,
+    "schedulers": reproduce_comparison.schedulers,
 }
 _SHORT: dict[str, dict[str, Any]] = {
     "gavel2020": {"policy": ["fifo", "max_min_fairness_perf"], "rate": [2.0, 4.8]},

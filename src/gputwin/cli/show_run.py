@@ -90,9 +90,23 @@ def _render_lives(summary: dict[str, Any]) -> None:
         if v
     ]
     table("Where the time from submission to end went", ["part", "mean per job", "share"], rows)
+    _render_goodput(summary)
     stops = summary["stops"]
     if stops:
         say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))
+
+
+def _render_goodput(summary: dict[str, Any]) -> None:
+    """Print what became of the GPU-hours held, where not all were useful."""
+    from gputwin.simulation.goodput import PARTS
+
+    goodput = summary.get("goodput")
+    if not goodput or goodput["goodput"] is None:
+        return
+    hours = {name: goodput[f"{name}_gpu_hours"] for name in PARTS}
+    held = max(sum(max(value, 0.0) for value in hours.values()), 1e-12)
+    rows = [[PARTS[name], f"{value:,.1f}", f"{value / held:.1%}"] for name, value in hours.items() if value]
+    table("Goodput: GPU-hours held", ["part", "GPU-hours", "share"], rows)
 
 
 def _resource(name: str) -> str:

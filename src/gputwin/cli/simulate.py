@@ -19,6 +19,7 @@ from gputwin.cli.console import (
     warn,
     warn_of_overload,
 )
+from gputwin.cli.fairness import fairness_from, order_of_slurm_conf, queues_from, settings_of
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
 
 if TYPE_CHECKING:
@@ -34,8 +35,16 @@ def run(
     placement: Placement = None,
     backfill: Backfill = None,
     share: Annotated[
-        str, typer.Option("--share", help="GPU shares: fraction, or exclusive (rounded up).")
+        str,
+        typer.Option(
+            "--sharing",
+            "--share",
+            help="How a GPU is divided: fraction, exclusive, time-slice:most=4, mps; see `policies`.",
+        ),
     ] = "fraction",
+    interference: Annotated[
+        str, typer.Option("--interference", help="Jobs on one GPU slow each other: built-in, or a table of pairs.")
+    ] = "",
     predict: Annotated[
         str,
         typer.Option("--predict", help="Durations believed: oracle, requested, a saved model, or a file of `predict`."),
@@ -45,6 +54,25 @@ def run(
     ] = "",
     quota: Annotated[
         str, typer.Option("--quota", help="GPUs that tenants may hold at most, as in llm=16,vision=8.")
+    ] = "",
+    tenant: Annotated[
+        list[str] | None,
+        typer.Option("--tenant", help="Terms of a tenant, as in llm:weight=2,group=research; repeatable."),
+    ] = None,
+    tenants: Annotated[
+        Path | None, typer.Option("--tenants", help="YAML file with the terms of tenants and the weights of groups.")
+    ] = None,
+    slurm_conf: Annotated[
+        Path | None, typer.Option("--slurm-conf", help="Priority weights for the order slurm-multifactor.")
+    ] = None,
+    guarantee: Annotated[
+        str, typer.Option("--guarantee", help="GPUs that tenants take back from who borrows them, as in llm=16.")
+    ] = "",
+    queues: Annotated[
+        str, typer.Option("--queues", help="YAML of ClusterQueues, Cohorts and LocalQueues, for kueue-…")
+    ] = "",
+    default_queue: Annotated[
+        str, typer.Option("--default-queue", help="ClusterQueue of tenants that have none in --queues.")
     ] = "",
     planner: Annotated[
         str, typer.Option("--planner", help="Who runs on which GPU model, planned at rounds; see `gputwin policies`.")
@@ -57,7 +85,8 @@ def run(
     checkpoint: Annotated[
         str,
         typer.Option(
-            "--checkpoint", help="As in interval=30m,save=20s,restart=1m; interval=young, daly or exact with --mtbf."
+            "--checkpoint",
+            help="As in interval=30m,save=20s,restart=1m,grace=30s; interval=young, daly or exact with --mtbf.",
         ),
     ] = "",
     mtbf: Annotated[str | None, typer.Option("--mtbf", help="Mean time between failures of a node, as in 30d.")] = None,
@@ -103,7 +132,19 @@ def run(
 
         gputwin simulate trace --fairness drf
 
+        gputwin simulate trace --fairness hdrf --tenant llm:weight=2,group=research --tenant vision:group=research
+
+        gputwin simulate trace --order slurm-multifactor --slurm-conf slurm.conf --backfill easy
+
         gputwin simulate trace --quota llm=16 --against run
+
+        gputwin simulate trace --guarantee llm=16,vision=8 --checkpoint save=20s,restart=1m
+
+        gputwin simulate trace --fairness kueue-fair --queues queues.yaml --order priority
+
+        gputwin simulate trace --sharing fraction --interference built-in
+
+        gputwin simulate trace --sharing time-slice:most=4 --placement worst-fit
 
         gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
 
@@ -121,15 +162,17 @@ def run(
     fields = {
         "format": format,
         "cluster": cluster,
-        "order": order,
+        "order": order if slurm_conf is None else order_of_slurm_conf(slurm_conf, order, warn),
         "backfill": backfill,
         "placement": placement,
-        "fairness": _fairness(fairness, quota),
+        "fairness": queues_from(fairness, queues, default_queue, quota or guarantee)
+        or fairness_from(fairness, quota, guarantee, tenant or [], tenants),
         "planner": {"policy": planner, "round_seconds": _seconds(round)} if planner else None,
         "preemption": preempt,
         "sharing": share,
+        "interference": interference or None,
         "speed": _speeds(speed),
-        "elasticity": _settings("--elastic", elastic),
+        "elasticity": settings_of("--elastic", elastic),
         "faults": None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)},
         "checkpoints": _checkpoints(checkpoint),
         "power": _power(power, power_limit, carbon),
@@ -184,51 +227,25 @@ def _seconds(text: str) -> float:
     return parse_duration(text)
 
 
-def _settings(option: str, text: str) -> dict[str, str] | None:
-    """Return the settings of "name=value,…"; None where nothing is given."""
-    from gputwin.core.errors import UserError
-
-    if not text:
-        return None
-    parts = [part.partition("=") for part in text.split(",")]
-    if not all(name and equals and value for name, equals, value in parts):
-        raise UserError(f"{option} {text}: write name=value,name=value")
-    return {name.strip(): value.strip() for name, _, value in parts}
-
-
-def _fairness(rule: str, quotas: str) -> object:
-    """Return the rule of fairness, with the tenants' quotas."""
-    from gputwin.core.errors import UserError
-
-    found = _settings("--quota", quotas)
-    if found is None:
-        return rule or None
-    if rule.partition(":")[0] not in ("", "quota"):
-        raise UserError(
-            f"--quota goes with --fairness quota, not with {rule}; a scenario can give limits to other rules"
-        )
-    return {"policy": rule or "quota", "tenants": {tenant: {"gpus": gpus} for tenant, gpus in found.items()}}
-
-
 def _speeds(text: str) -> dict[str, object] | None:
-    found = _settings("--speed", text)
+    found = settings_of("--speed", text)
     return None if found is None else {"by_model": found}
 
 
 def _checkpoints(text: str) -> dict[str, object] | None:
     from gputwin.simulation.checkpointing import RULES
 
-    found = _settings("--checkpoint", text)
+    found = settings_of("--checkpoint", text)
     if found is None:
         return None
     if found.get("interval") in RULES:
         found["rule"] = found.pop("interval")
-    times = ("interval", "save", "restart", "resize")
+    times = ("interval", "save", "restart", "resize", "grace")
     return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
 
 
 def _power(asked: bool, limits: str, carbon: str) -> dict[str, object] | None:
-    found = _settings("--power-limit", limits)
+    found = settings_of("--power-limit", limits)
     if not asked and found is None:
         return None
     return {"limits": found or {}, "carbon": carbon}

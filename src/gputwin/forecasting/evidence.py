@@ -6,8 +6,9 @@ Newbold 1998). Of that share only the lower end of its confidence interval is us
 the last value, and any share between 0 and twice the true one is better than the last value. A guard watches the
 forecasts so made and goes back to the last value as soon as they lose what it allows. Losses are counted in the least
 mean squared error that the last value had over any fifth of the bins so far: where errors have heavy tails, the mean of
-all is that of a few bursts, and beside it the daily cost of a stale forecast looks small. A step much larger than any
-whose outcome is known is cut, since nothing is known of such steps.
+all is that of a few bursts, and beside it the daily cost of a stale forecast looks small. A bin can lose more than it
+can gain, so that a pattern which stops is left within a few bins. A step much larger than any whose outcome is known is
+cut, since nothing is known of such steps.
 
 Everything used for a row comes from rows whose targets were known at its origin.
 """
@@ -42,8 +43,8 @@ EARNED = 0.75
 _WINDOW = 100
 _WINDOW_SHARE = 0.2
 """Bins over which the last value's least mean squared error counts: at least so many, or this share of all so far."""
-_MOST = 1.0
-"""Most that one bin adds to or takes from the credit: a single burst says little."""
+_MOST_GAINED, _MOST_LOST = 1.0, 2.0
+"""Most that one bin adds to the credit, and most that it takes: a single burst says little."""
 _FARTHEST = 2.0
 """Longest step over the longest one whose outcome is known."""
 
@@ -88,7 +89,7 @@ def proven(steps: Floats, errors: Floats, lead: int) -> Standing:
     # Levels that are held make errors alike for longer than the lead.
     lags = max(2 * lead, math.isqrt(len(errors)))
     spread = len(errors) * loss_standard_error(rest, lags + 1) / size
-    low = np.clip(share - _quantile(len(errors) / lead) * spread, 0.0, 1.0)
+    low = np.clip(share - _quantile(_events(step, size, lead)) * spread, 0.0, 1.0)
     if not low.any():
         return LAST_VALUE
     gain = low**2 * size / made[:, columns].sum(axis=0)
@@ -97,11 +98,20 @@ def proven(steps: Floats, errors: Floats, lead: int) -> Standing:
     return Standing(int(columns[best]), float(min(share[best], 1.0) if low[best] > _MOSTLY else low[best]))
 
 
-def _quantile(independent: float) -> float:
-    """Return Student's quantile for so many forecasts that do not overlap."""
+def _events(step: Floats, size: Floats, lead: int) -> Floats:
+    """Return per column how many stretches of the lead's length carry the squared steps, as if all were equally long.
+
+    Kish's effective size: where two bursts make most of the steps, the evidence is that of about two.
+    """
+    stretches = np.add.reduceat(step**2, np.arange(0, len(step), lead), axis=0)
+    return np.asarray(size**2 / (stretches**2).sum(axis=0))
+
+
+def _quantile(independent: Floats) -> Floats:
+    """Return Student's quantiles for so many forecasts that do not overlap."""
     from scipy.special import stdtrit
 
-    return float(stdtrit(max(independent - 1, 2.0), CONFIDENCE))
+    return np.asarray(stdtrit(np.maximum(independent - 1, 2.0), CONFIDENCE))
 
 
 class Guard:
@@ -123,7 +133,7 @@ class Guard:
         if gain == 0 or gain != gain:
             return
         counted = gain / self.base if self.base > 0 else gain * np.inf
-        self.credit = min(max(self.credit + min(max(counted, -_MOST), _MOST), 0.0), self.most)
+        self.credit = min(max(self.credit + min(max(counted, -_MOST_LOST), _MOST_GAINED), 0.0), self.most)
         if self.credit <= 0:
             self.trusts = False
         elif self.credit >= EARNED * CREDIT:

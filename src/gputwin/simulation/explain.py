@@ -8,7 +8,7 @@ lifts only the queue.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,10 @@ from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE
+from gputwin.simulation.explain_stops import displaced_by, quota_of, stop_lines, stops_of
+from gputwin.simulation.neighbours import neighbours_of, slow_words
 from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.slurm.explain import PriorityParts, priority_parts
 
 RELAXATIONS = {
     "no one before it": (),
@@ -54,6 +57,18 @@ class Explanation(Shown):
     overtakers: list[dict[str, Any]]
     was_running: bool = False
     """It ran when the trace began."""
+    priority_at_submit: PriorityParts | None = None
+    """What made its priority, under an order that adds factors up."""
+    priority_at_start: PriorityParts | None = None
+    stops: list[dict[str, Any]] = field(default_factory=list)
+    """When and why it was stopped, and which job took its place."""
+    displaced: list[dict[str, Any]] = field(default_factory=list)
+    """Running jobs whose place it took."""
+    quota: dict[str, float] | None = None
+    """GPUs its tenant may hold at most, and held when it came."""
+    slowed_by_neighbours_seconds: float = 0.0
+    neighbours: list[dict[str, Any]] = field(default_factory=list)
+    """Jobs that shared a GPU with it, by seconds × share of a GPU, where they slowed it."""
 
     def _title(self) -> str:
         return f"Job {self.job_id}"
@@ -67,6 +82,9 @@ class Explanation(Shown):
 
     def story(self) -> list[str]:
         """Return the explanation in sentences."""
+        return [*self._wait_story(), *slow_words(self.slowed_by_neighbours_seconds, self.neighbours)]
+
+    def _wait_story(self) -> list[str]:
         gpus = f"{self.gpus:g} GPU{'' if self.gpus == 1 else 's'}"
         what = f"{self.instances} instance{'s' if self.instances != 1 else ''} with {gpus} in all"
         lines = [f"Job {self.job_id} ({self.tenant}) asked for {what}."]
@@ -74,13 +92,17 @@ class Explanation(Shown):
             return [*lines, "It ran when the trace began, and held its place from then on."]
         if self.wait_seconds is None:
             return [*lines, f"It never started: {self.outcome.replace('_', ' ')}."]
+        about_stops = stop_lines(self.stops, self.displaced)
         if self.wait_seconds == 0:
-            return [*lines, "It started at once."]
+            return [*lines, "It started at once.", *about_stops]
         lines.append(f"It waited {format_duration(self.wait_seconds)}.")
         causes = sorted(((v, k) for k, v in self.causes_seconds.items() if v > 0), reverse=True)
         if causes:
             parts = [f"{format_duration(v)} ({v / self.wait_seconds:.0%}) {_WORDS[k]}" for v, k in causes]
             lines.append("Of that: " + "; ".join(parts) + ".")
+        if self.quota is not None and self.causes_seconds.get("quota_or_fairness"):
+            most, held = self.quota["gpus_at_most"], self.quota["gpus_held_at_submission"]
+            lines.append(f"Its tenant may hold {most:g} GPUs at most and held {held:g} when it came.")
         soonest = self.wait_seconds
         for relaxed, after in self.could_have_started.items():
             # What helps no more than something named before it is not worth a sentence.
@@ -89,13 +111,16 @@ class Explanation(Shown):
                 lines.append(f"With {relaxed}, it could have started after {format_duration(after)}.")
         if self.overtaken_by:
             lines.append(f"{self.overtaken_by:,} jobs that came later started before it.")
+        for when, found in (("was submitted", self.priority_at_submit), ("started", self.priority_at_start)):
+            if found is not None:
+                lines.append(found.sentence(when))
         if self.holders:
             top = self.holders[0]
             lines.append(
                 f"Job {top['job_id']} held most of what it needed: {top['gpus']:g} GPUs, "
                 f"{top['gpu_hours']:,.1f} GPU-hours during the wait."
             )
-        return lines
+        return lines + about_stops
 
 
 _WORDS = {
@@ -120,7 +145,7 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         raise UserError(f"the run has no job '{job_id}'; the one that waited longest is '{longest}'")
     job = rows.row(0, named=True)
     submit, start = job["submit_time"], job["start_time"]
-    waited = job["wait_seconds"]
+    waited, slowed = job["wait_seconds"], float(job.get("slow_neighbours_seconds") or 0.0)
     causes = {name: float(job.get(f"wait_{name}_seconds") or 0.0) for name in CAUSE_NAMES}
     groups = result.groups.filter(pl.col("shape") == job["shape"])
     later = result.jobs.filter((pl.col("submit_time") > submit) & (pl.col("start_time") < (start or np.inf)))
@@ -139,6 +164,13 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         overtaken_by=later.height if waited else 0,
         overtakers=_brief(later.sort("gpu_milli", descending=True)) if waited else [],
         was_running=bool(job.get("was_running")),
+        priority_at_submit=priority_parts(result, job, submit) if waited else None,
+        priority_at_start=priority_parts(result, job, start) if waited else None,
+        stops=stops_of(result, job["row"]),
+        displaced=displaced_by(result, job["row"]),
+        quota=quota_of(result, job["tenant"], submit),
+        slowed_by_neighbours_seconds=slowed,
+        neighbours=neighbours_of(result, job["row"]) if slowed > 0 else [],
     )
 
 

@@ -11,12 +11,14 @@ from gputwin.core.errors import UserError
 from gputwin.simulation.engine.state.events import DRAIN, NODE_DOWN, NODE_UP, Events, make_events
 from gputwin.simulation.engine.state.lives import (
     COSTS,
+    EXIT,
     EXPONENT,
     INTERVAL,
     MOST_STOPS,
     RESIZE,
     RESTART,
     SAVE,
+    SAVE_LATER,
     SAVE_WHEN_DRAINED,
     SAVE_WHEN_PREEMPTED,
 )
@@ -40,6 +42,9 @@ class Checkpoints:
     on_preemption: bool = True
     most_stops: float = 10_000.0
     """A job stopped as often gives up, so that jobs that undo each other's work for ever end all the same."""
+    grace_seconds: float | None = None
+    """How long a preempted job may take to save before it is killed; the job it makes room for waits that long, or until
+    it has saved. None: jobs stop at once, and their save is paid when they run again."""
     on_drain: bool = False
     """A job that runs on a draining node until it goes down saves before it stops: there was notice enough."""
 
@@ -48,9 +53,16 @@ class Checkpoints:
             raise UserError(f"checkpoint interval is {self.interval_seconds:g} s; give 0 or more")
         if self.interval_seconds == 0 and self.save_seconds > 0:
             raise UserError("checkpoints without an interval must take no time to save; give an interval above 0")
+        if self.grace_seconds is not None and not 0 <= self.grace_seconds < math.inf:
+            raise UserError(f"checkpoint grace_seconds is {self.grace_seconds:g}; give 0 or more")
         for name in ("save_seconds", "restart_seconds", "resize_seconds"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"checkpoint {name} is {getattr(self, name):g}; give 0 or more")
+
+    @property
+    def saves_when_preempted(self) -> bool:
+        """Whether a preempted job keeps its work: it saves, and in time."""
+        return self.on_preemption and (self.grace_seconds is None or self.save_seconds <= self.grace_seconds)
 
 
 @dataclass(frozen=True)
@@ -75,7 +87,11 @@ def costs_of(checkpoints: Checkpoints, elasticity: Elasticity | None) -> Floats:
     costs = np.zeros(COSTS)
     costs[INTERVAL], costs[SAVE] = checkpoints.interval_seconds, checkpoints.save_seconds
     costs[RESTART], costs[RESIZE] = checkpoints.restart_seconds, checkpoints.resize_seconds
-    costs[SAVE_WHEN_PREEMPTED], costs[MOST_STOPS] = checkpoints.on_preemption, checkpoints.most_stops
+    costs[SAVE_WHEN_PREEMPTED], costs[MOST_STOPS] = checkpoints.saves_when_preempted, checkpoints.most_stops
+    if checkpoints.grace_seconds is None:
+        costs[SAVE_LATER] = checkpoints.save_seconds
+    elif checkpoints.on_preemption:
+        costs[EXIT] = min(checkpoints.save_seconds, checkpoints.grace_seconds)
     costs[SAVE_WHEN_DRAINED] = checkpoints.on_drain
     costs[EXPONENT] = 1.0 if elasticity is None else elasticity.exponent
     return costs

@@ -12,6 +12,7 @@ from gputwin.simulation.engine.queue.jobs import make_queue
 from gputwin.simulation.engine.queue.shape_tree import make_shape_tree, no_shape_tree
 from gputwin.simulation.engine.reservations.mask import FIELDS
 from gputwin.simulation.engine.reservations.plans import make_plans
+from gputwin.simulation.engine.state.cohorts import Cohorts, no_cohorts
 from gputwin.simulation.engine.state.events import make_events
 from gputwin.simulation.engine.state.lives import make_lives
 from gputwin.simulation.engine.state.outages import make_outages
@@ -48,6 +49,7 @@ def make_world(
     changes: Changes,
     seed: int,
     tenants: Tenants,
+    cohorts: Cohorts | None = None,
 ) -> World:
     """Return the world before the first event; nothing runs."""
     jobs, shapes, requests = workload.jobs.copy(), workload.shapes.copy(), workload.requests.copy()
@@ -69,6 +71,8 @@ def make_world(
     gang = int(shapes["instances"].max()) if tracked else 1
     roles = int(shapes["groups"].max())
     slots["node"] = -1
+    links = np.zeros(slots.size if tracked else 1, LINK)
+    knobs = knobs._replace(sharing=knobs.sharing._replace(slots=slots, links=links))
     totals = make_totals(requests, groups, shapes, workload.allowed, machines)
     tree = no_shape_tree()
     if settings["backfill"][0] in (GREEDY, EASY, FAIR_STRICT, FAIR_GREEDY) and not settings["preempts"][0]:
@@ -94,7 +98,7 @@ def make_world(
         totals=totals,
         events=events,
         slots=slots,
-        links=np.zeros(slots.size if tracked else 1, LINK),
+        links=links,
         first_end=np.full(machines.nodes.size, np.inf),
         running=np.zeros(jobs.size if tracked else 1, np.int32),
         reserved=np.zeros(gang, SLOT),
@@ -112,7 +116,10 @@ def make_world(
         outages=outages,
         tenants=tenants,
         planned=np.zeros(jobs.size + 1 if settings["planned"][0] else 1, np.int32),
-        turns=make_turns(jobs if tenants.usage.size else jobs[:0], shapes.size, tenants.usage.size),
+        turns=make_turns(
+            jobs if tenants.usage.size else jobs[:0], shapes.size, tenants.usage.size, bool(settings["reclaims"][0])
+        ),
+        cohorts=no_cohorts() if cohorts is None else cohorts,
         speeds=speeds,
         loop=np.zeros(LOOP, np.int64),
         clock=np.zeros(1),

@@ -19,6 +19,7 @@ from typing import Any
 from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
 from gputwin.simulation.engine.rules import never
+from gputwin.simulation.engine.world import BY_RANK
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,8 @@ class Ordering:
     """The preemption rule without which the order is not what its name says."""
     promotion: Callable[..., float] = never
     """How long a stopped job may wait until its service so far is forgotten, s."""
+    weighs_tenants: bool = False
+    """Keys depend on time and on tenants' fair-share factors (`knobs.shares`), and are worked out again every period."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,9 @@ class Preemption:
     keeps_work: bool = False
     """It makes sense only where stopped jobs keep their work: else they would undo each other's for ever."""
     parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    victims: int = BY_RANK
+    """How the engine chooses among running jobs of a rank above the claim; only the engine adds ways."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +109,9 @@ class FairnessRule:
     """Whose turn it is: `turn(tenants, t, now)`, the lowest first; who must hold back: `gate(tenants, t, s)`.
 
     Without a turn, jobs go in the chosen order whoever's they are; without a gate, nobody is held back. `drifts`: turns
-    change with time alone, not only when the tenant's jobs come, start or end.
+    change with time alone, not only when the tenant's jobs come, start or end. `turns_by` says what a turn needs: what the
+    'tenant' holds or has used; its 'next-job' too (`tenants.next`); a 'draw' for that job (`tenants.tag`); or a 'tree' of
+    tenants, which then decides without `turn`.
     """
 
     name: str
@@ -114,6 +122,32 @@ class FairnessRule:
     parameters: Mapping[str, float] = field(default_factory=dict)
     at_least: Mapping[str, float] = field(default_factory=dict)
     drifts: bool = False
+    turns_by: str = "tenant"
+    reclaims: int = 0
+    """How the engine lets tenants take back what others borrow (QUOTA_RECLAIM, …); only the engine adds ways."""
+    queues: bool = False
+    """It needs a tree of queues and cohorts."""
+
+
+@dataclass(frozen=True)
+class SharingRule:
+    """How a GPU is divided: `factor(jobs, shapes, slots, …, j)` is the speed that sharing leaves job j; none given: 1.
+
+    `uses_pairs`: it goes by a table of pairs, where there is one; `needs_pairs`: always. `divides`: `most` jobs may be on
+    a device, whatever they ask for. Rules change how requests fit, so only the engine adds them.
+    """
+
+    name: str
+    rule: str
+    factor: Callable[..., float] | None = None
+    source: str = ""
+    parameters: Mapping[str, float] = field(default_factory=dict)
+    at_least: Mapping[str, float] = field(default_factory=dict)
+    uses_pairs: bool = False
+    needs_pairs: bool = False
+    divides: bool = False
+    full_speed_with: Mapping[str, float] = field(default_factory=dict)
+    """Values of parameters with which nobody is slowed."""
 
 
 @dataclass(frozen=True)
@@ -133,6 +167,7 @@ BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfil
 PREEMPTIONS: Registry[Preemption] = Registry("preemption", "gputwin.simulation.preemption")
 SPEEDS: Registry[Speed] = Registry("speed", "gputwin.simulation.speed")
 FAIRNESS: Registry[FairnessRule] = Registry("fairness", "gputwin.simulation.fairness")
+SHARINGS: Registry[SharingRule] = Registry("sharing", "gputwin.simulation.sharing", closed=True)
 KINDS: dict[str, Registry[Any]] = {
     "order": ORDERINGS,
     "backfill": BACKFILLS,
@@ -140,6 +175,7 @@ KINDS: dict[str, Registry[Any]] = {
     "preemption": PREEMPTIONS,
     "speed": SPEEDS,
     "fairness": FAIRNESS,
+    "sharing": SHARINGS,
 }
 """Every question a policy answers, and the policies that do."""
 
@@ -177,11 +213,16 @@ def preemption(
     apart: str = "",
     orders: tuple[str, ...] = (),
     keeps_work: bool = False,
+    parameters: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
+    victims: int = BY_RANK,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `rank(jobs, j, now, knobs)` as the preemption rule `name`."""
 
     def register(rank: Callable[..., float]) -> Callable[..., float]:
-        PREEMPTIONS.add(Preemption(name, rule, rank, claim, crossing, source, apart, orders, keeps_work))
+        settings = dict(parameters or {}), dict(at_least or {})
+        rules = name, rule, rank, claim, crossing, source, apart, orders, keeps_work
+        PREEMPTIONS.add(Preemption(*rules, *settings, victims))
         return rank
 
     return register
@@ -245,7 +286,9 @@ def positions(parameters: Mapping[str, float]) -> Any:
     return namedtuple("Positions", list(parameters))(*range(len(parameters)))
 
 
-def settle(policy: Ordering | Placement | Speed | FairnessRule, given: Mapping[str, float]) -> dict[str, float]:
+def settle(
+    policy: Ordering | Placement | Speed | FairnessRule | Preemption | SharingRule, given: Mapping[str, float]
+) -> dict[str, float]:
     """Return the policy's parameters with the given values in place of defaults.
 
     An unknown name, a value that is no number, one below the policy's bound, an infinite one where the default is finite,

@@ -18,6 +18,7 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
+from gputwin.simulation.goodput import goodput_of
 from gputwin.simulation.metrics import cost_of_nodes, summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
@@ -121,6 +122,7 @@ def result_of(
     if has_changes(run):
         summary["stops"] = stops_by_reason(segments)
         summary["completion_parts_seconds"] = completion_parts(jobs)
+        summary["goodput"] = goodput_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
     prices = [(group.count, group.price_per_hour) for group in run.cluster.groups]
     summary["cost"] = cost_of_nodes(prices, summary["makespan_seconds"])
@@ -156,6 +158,8 @@ def _jobs(run: Run) -> pl.DataFrame:
     ).with_columns(
         pl.col("start_time", "end_time").fill_nan(None), pl.Series("wait_seconds", times.wait).fill_nan(None)
     )
+    if run.world.knobs.ratings.size:
+        frame = frame.with_columns(pl.Series("priority", records["priority"]))
     if has_changes(run):
         frame = with_lives(frame, run)
     jct = pl.lit(pl.Series(times.completion).fill_nan(None))

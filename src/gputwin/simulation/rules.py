@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from gputwin.core.errors import InputError, UserError
-from gputwin.simulation.engine.fit.devices import fullest
+from gputwin.simulation.engine.fit.devices import emptiest, fullest, mig_slices
 from gputwin.simulation.engine.kernel import Rules
 from gputwin.simulation.engine.placing.scores import asking
-from gputwin.simulation.engine.rules import full_speed, never, no_gate, no_turn
+from gputwin.simulation.engine.rules import full_speed, never, no_gate, no_neighbours, no_turn
 from gputwin.simulation.engine.state.records import Floats
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Pool
 from gputwin.simulation.planning.drive import Planning, check_planning
@@ -26,11 +26,13 @@ from gputwin.simulation.policy import (
     FairnessRule,
     Ordering,
     Placement,
+    Preemption,
     Speed,
     settle,
 )
 from gputwin.simulation.policy_source import checked
-from gputwin.simulation.tenants import Fairness
+from gputwin.simulation.shared import GpuSharing
+from gputwin.simulation.tenants import Fairness, reclaims
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Changes:
 
     preemption: str = ""
     """Who must yield; the order's own rule where it has one."""
+    preemption_parameters: Mapping[str, float] = field(default_factory=dict)
     speed: str = ""
     speeds: Mapping[str, float] = field(default_factory=dict)
     """Work a second by GPU model; 1 where it is not named."""
@@ -61,11 +64,14 @@ class Changes:
     pool: Pool | None = None
     planning: Planning | None = None
     """A planner says who runs, instead of order and backfill."""
+    sharing: GpuSharing | None = None
+    """How GPUs are divided; None: jobs hold the shares they ask for, and nobody slows anybody."""
 
     def any(self) -> bool:
         """Return whether something may change."""
         parts = (self.faults, self.elasticity, self.pool, self.planning)
-        return bool(self.preemption or self.speed or any(part is not None for part in parts))
+        is_slowed = self.sharing is not None and self.sharing.slows
+        return bool(self.preemption or self.speed or is_slowed or any(part is not None for part in parts))
 
 
 def check_rules(scheduler: Scheduler, changes: Changes) -> None:
@@ -75,6 +81,8 @@ def check_rules(scheduler: Scheduler, changes: Changes) -> None:
     settle(placement, scheduler.placement_parameters)
     if changes.speed:
         settle(SPEEDS.get(changes.speed), changes.speed_parameters)
+    if changes.sharing is not None:
+        changes.sharing.check()
     changes = settled(changes, order, scheduler.order_parameters, BACKFILLS.get(scheduler.backfill).name)
     check_fairness(scheduler, order, changes)
     rules_of(order, placement, changes, fairness_of(scheduler))
@@ -87,7 +95,7 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
         order=checked(by[0], order.key),
         promotion=checked(by[0], order.promotion),
         score=asking(checked(by[1], placement.score)),
-        devices=checked(by[1], placement.devices or fullest),
+        devices=_devices(by[1], placement, changes),
         claim=never,
         rank=never,
         crossing=never,
@@ -99,6 +107,9 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
         rules = rules._replace(claim=claim, rank=rank, crossing=crossing)
     if changes.speed:
         rules = rules._replace(speed=checked(f"speed '{changes.speed}'", SPEEDS.get(changes.speed).factors))
+    if changes.sharing is not None and changes.sharing.slows:
+        factor = changes.sharing.rule.factor or no_neighbours
+        rules = rules._replace(share=checked(f"sharing '{changes.sharing.name}'", factor))
     if fair is not None:
         by_fair = f"fairness '{fair.name}'"
         rules = rules._replace(
@@ -108,17 +119,36 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
     return rules
 
 
+def _devices(by: str, placement: Placement, changes: Changes) -> Callable[..., int]:
+    """Return how devices of a node are chosen; where jobs share them whatever they ask for, idle ones go first."""
+    if changes.sharing is not None and changes.sharing.cuts:
+        return checked("sharing 'mig'", mig_slices)
+    divides = changes.sharing is not None and changes.sharing.rule.divides
+    return checked(by, placement.devices or (emptiest if divides else fullest))
+
+
 def fairness_of(scheduler: Scheduler) -> FairnessRule | None:
     """Return the rule of fairness, if there is one."""
-    return None if scheduler.fairness is None else FAIRNESS.get(scheduler.fairness.name)
+    named = scheduler.fairness is not None and scheduler.fairness.name
+    return FAIRNESS.get(named) if named else None
 
 
 def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> None:
     """Raise a user error where the rule of fairness does not exist or does not go with the others."""
-    if scheduler.fairness is None:
+    rule = fairness_of(scheduler)
+    if scheduler.fairness is not None:
+        _check_terms(scheduler.fairness, rule, order)
+    if order.weighs_tenants and scheduler.backfill not in ("strict", "greedy", "easy"):
+        raise UserError(f"order '{order.name}' does not go with backfill '{scheduler.backfill}', since its keys change")
+    if order.weighs_tenants and changes.planning is not None:
+        raise UserError(f"order '{order.name}' does not go with a planner, which decides who runs; leave out one")
+    if rule is None or scheduler.fairness is None:
         return
-    rule = FAIRNESS.get(scheduler.fairness.name)
     settle(rule, scheduler.fairness.parameters)
+    if order.weighs_tenants and "period" in rule.parameters:
+        raise UserError(
+            f"fairness '{rule.name}' does not go with order '{order.name}', which has periods of its own; use another"
+        )
     if changes.planning is not None:
         raise UserError(
             f"fairness '{rule.name}' does not go with a planner, which decides whose turn it is; leave out one"
@@ -127,12 +157,32 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
         raise UserError(
             f"fairness '{rule.name}' does not go with backfill '{scheduler.backfill}'; use strict or greedy"
         )
+    if rule.queues and not scheduler.fairness.queues:
+        raise UserError(
+            f"fairness '{rule.name}' needs the queues: give a YAML file of ClusterQueues and Cohorts (queues)"
+        )
+    if scheduler.fairness.queues and not rule.queues:
+        raise UserError(f"fairness '{rule.name}' knows no queues; use kueue-classical or kueue-fair, or leave them out")
+    if reclaims(scheduler.fairness) and scheduler.backfill != "greedy":
+        raise UserError(f"fairness '{rule.name}' takes jobs back, which goes with backfill 'greedy' only; use that")
     if changes.preemption or changes.elasticity is not None:
         raise UserError(
             f"fairness '{rule.name}' does not go with making room for jobs; leave out preemption and elasticity"
         )
     if settle(order, scheduler.order_parameters).get("max_wait", np.inf) < np.inf:
         raise UserError(f"fairness '{rule.name}' does not go with a longest wait; leave out max_wait")
+
+
+def _check_terms(fairness: Fairness, rule: FairnessRule | None, order: Ordering) -> None:
+    """Raise a user error where tenants have terms that nothing asks for."""
+    if rule is None and not order.weighs_tenants:
+        raise UserError(
+            f"tenants have terms, and order '{order.name}' does not ask for them; choose a rule of fairness, as in drf"
+        )
+    grouped = bool(fairness.groups) or any(t.group for t in fairness.tenants.values())
+    if grouped and not order.weighs_tenants and (rule is None or rule.turns_by != "tree"):
+        by_name = "" if rule is None else rule.name
+        raise UserError(f"fairness '{by_name}' knows no groups of tenants; use hdrf, or leave out the groups")
 
 
 def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backfill: str) -> Changes:
@@ -146,7 +196,9 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
             known = ", ".join(rule.orders) or ", ".join(n for n in ORDERINGS.names() if ORDERINGS.get(n).preemption)
             raise UserError(f"preemption '{rule.name}' does not go with order '{order.name}' as given; use: {known}")
     changes = replace(changes, preemption=changes.preemption or order.preemption)
-    loses = not changes.checkpoints.on_preemption and changes.checkpoints.interval_seconds == math.inf
+    if changes.preemption:
+        settle(PREEMPTIONS.get(changes.preemption), changes.preemption_parameters)
+    loses = not changes.checkpoints.saves_when_preempted and changes.checkpoints.interval_seconds == math.inf
     if changes.preemption and loses and PREEMPTIONS.get(changes.preemption).keeps_work:
         raise InputError(
             f"preemption '{changes.preemption}' needs stopped jobs to keep their work, and nothing saves it",
@@ -159,11 +211,15 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
             raise UserError("a planner decides who runs; leave out preemption, elasticity and node pools")
     if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
         raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
+    if changes.sharing is not None and changes.sharing.cuts and backfill in ("easy", "conservative"):
+        raise UserError(
+            f"sharing 'mig' does not go with backfill '{backfill}', which plans without slices; use strict or greedy"
+        )
     if changes.any() and backfill == "conservative":
         raise UserError("conservative backfill needs jobs and nodes that do not change; use strict, greedy or easy")
     return changes
 
 
-def values_of(policy: Ordering | Placement | Speed, given: Mapping[str, float]) -> Floats:
+def values_of(policy: Ordering | Placement | Speed | Preemption, given: Mapping[str, float]) -> Floats:
     """Return the values of a policy's parameters in the sequence it declares them."""
     return np.array(list(settle(policy, given).values()), np.float64)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,8 +13,10 @@ from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.kernel import Stepper
-from gputwin.simulation.engine.state.records import Knobs, Records
+from gputwin.simulation.engine.state.records import Floats, Knobs, Machines, Records
+from gputwin.simulation.engine.state.tenants import BY_NEXT_JOB, BY_TENANT, BY_TREE, DRAWN, NO_TURNS, Tenants
 from gputwin.simulation.engine.world import (
+    BY_RANK,
     BY_SCORE,
     CONSOLIDATE,
     COUNTERS,
@@ -30,6 +32,7 @@ from gputwin.simulation.engine.world import (
 )
 from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
+from gputwin.simulation.mig_requests import uncut
 from gputwin.simulation.planning.drive import RoundDriver
 from gputwin.simulation.policy import (
     BACKFILLS,
@@ -40,11 +43,23 @@ from gputwin.simulation.policy import (
     settle,
 )
 from gputwin.simulation.policy_source import raise_if_not_ours
+from gputwin.simulation.quotas.admission import beyond_quota, cohorts_of
 from gputwin.simulation.rules import Changes, Scheduler, check_fairness, fairness_of, rules_of, settled, values_of
-from gputwin.simulation.tenants import Fairness, check_tenants, exceeding, make_tenants
+from gputwin.simulation.shared import make_sharing, no_sharing, with_sharing
+from gputwin.simulation.slurm.order import lasting_ratings
+from gputwin.simulation.tenants import (
+    Fairness,
+    UsageSettings,
+    check_tenants,
+    exceeding,
+    make_tenants,
+    parts_of,
+    reclaims,
+)
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload, with_models_apart, with_shapes_apart, with_sizes
 
+_TURNS = {"tenant": BY_TENANT, "next-job": BY_NEXT_JOB, "draw": DRAWN, "tree": BY_TREE}
 _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 DEFAULT_BINS = 1000
 
@@ -88,14 +103,23 @@ def run(
     backfill = BACKFILLS.get(scheduler.backfill)
     changes = settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
     check_fairness(scheduler, order, changes)
-    workload = _prepared(workload, changes, scheduler.fairness)
+    workload = _prepared(workload, changes, scheduler.fairness, cluster)
     machines = make_machines(cluster, workload)
+    is_cut = changes.sharing is not None and changes.sharing.cuts
+    if is_cut:
+        uncut(machines, cluster)
     knobs = Knobs(
         numbers=largest_node(machines),
         order=values_of(order, scheduler.order_parameters),
         placement=values_of(placement, scheduler.placement_parameters),
+        preemption=_preemption_values(changes),
         typical=typical_jobs(workload) if typical is None else typical,
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
+        ratings=np.zeros(0),
+        shares=np.zeros(0),
+        sharing=no_sharing(len(workload.models))
+        if changes.sharing is None
+        else make_sharing(changes.sharing, workload, cluster),
     )
     settings, counters = np.zeros(1, SETTINGS), np.zeros(1, COUNTERS)
     # Under a plan all wait in one queue, as under strict order.
@@ -103,36 +127,57 @@ def run(
     settings["gang"] = _GANGS[placement.gang]
     settings["planned"] = changes.planning is not None
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
-    changing = changes.any()
+    settings["reclaims"] = reclaims(scheduler.fairness)
+    changing = changes.any() or bool(settings["reclaims"][0])
     tracks = EASY <= settings["backfill"][0] < LOSS or (settings["backfill"][0] == GREEDY and max_wait < np.inf)
     settings["corrects"] = tracks
     settings["tracks"] = tracks or changing
     settings["changes"] = changing
     preempts = bool(changes.preemption) or changes.elasticity is not None
     settings["ranked"] = bool(changes.preemption)
+    settings["victims"] = PREEMPTIONS.get(changes.preemption).victims if changes.preemption else BY_RANK
     settings["elastic"] = changes.elasticity is not None
     settings["preempts"] = preempts
     settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts
     settings["attributes"] = attribute
+    settings["mig"] = is_cut
     fair = fairness_of(scheduler)
     if fair is not None:
         settings["backfill"] = FAIR_STRICT if backfill.mode == STRICT else FAIR_GREEDY
-        settings["fair"], settings["turns"], settings["gates"] = True, fair.turn is not None, fair.gate is not None
+        settings["fair"], settings["gates"] = True, fair.gate is not None
+        settings["turns"] = _TURNS[fair.turns_by] if fair.turn is not None or fair.turns_by == "tree" else NO_TURNS
         settings["drifts"] = fair.drifts
         # Who is held back waits though there is room.
-        settings["totals"] = backfill.mode == STRICT or fair.gate is not None
+        settings["totals"] = backfill.mode == STRICT or fair.gate is not None or fair.queues
+        # Queues are asked class by class, without the tree of shapes.
+        settings["preempts"] = fair.queues
     counters["reserved_job"] = -1
     begin, until = workload.span
     width = bin_seconds or max((until - begin) / DEFAULT_BINS, 1.0)
     rules = rules_of(order, placement, changes, fair)
-    settings["neighbours"] = bool(changes.speed) and SPEEDS.get(changes.speed).neighbours
-    tenants = make_tenants(workload, machines, scheduler.fairness)
+    slowed = changes.sharing is not None and changes.sharing.slows
+    settings["neighbours"] = slowed or (bool(changes.speed) and SPEEDS.get(changes.speed).neighbours)
+    if order.weighs_tenants:
+        settings["fair"] = settings["recalculates"] = True
+    given = settle(order, scheduler.order_parameters)
+    tenants = make_tenants(
+        workload, machines, scheduler.fairness, seed, _usage(given) if order.weighs_tenants else None
+    )
+    if order.weighs_tenants:
+        knobs = knobs._replace(
+            ratings=_ratings(workload, machines, tenants, given), shares=np.ones(len(workload.tenants))
+        )
+    cohorts = None
+    if scheduler.fairness is not None and scheduler.fairness.queues:
+        cohorts = cohorts_of(workload, tenants.demands, scheduler.fairness)
     world = make_world(
-        workload, machines, knobs, settings, counters, width, placement, max_wait, changes, seed, tenants
+        workload, machines, knobs, settings, counters, width, placement, max_wait, changes, seed, tenants, cohorts
     )
     if fair is not None and fair.gate is not None:
         # Who alone exceeds its tenant's limit never starts.
         world.queue.shapes["never_fits"][exceeding(workload, tenants)] = 1
+    if cohorts is not None:
+        world.queue.shapes["never_fits"][beyond_quota(workload, cohorts)] = 1
     try:
         stepper = Stepper(world, rules, told)
         if changes.planning is not None:
@@ -147,11 +192,37 @@ def run(
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
 
 
-def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None) -> Workload:
+def _usage(given: Mapping[str, float]) -> UsageSettings:
+    return UsageSettings(given["half_life"], given["period"], 0.0 if given["fair_tree"] else given["dampening"])
+
+
+def _ratings(workload: Workload, machines: Machines, tenants: Tenants, given: Mapping[str, float]) -> Floats:
+    jobs = workload.jobs
+    return lasting_ratings(
+        parts_of(tenants),
+        workload.shapes["instances"],
+        machines.nodes.size,
+        jobs["shape"],
+        jobs["predicted"],
+        jobs["priority"],
+        given,
+    )
+
+
+def _preemption_values(changes: Changes) -> Floats:
+    if not changes.preemption:
+        return np.zeros(0)
+    return values_of(PREEMPTIONS.get(changes.preemption), changes.preemption_parameters)
+
+
+def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None, cluster: Cluster) -> Workload:
     """Return the workload with the shapes that the changes and fairness need."""
+    if changes.sharing is not None:
+        workload = with_sharing(workload, changes.sharing, cluster)
     if fairness is not None:
         check_tenants(fairness, workload.tenants)
-        workload = with_shapes_apart(workload, "tenant")
+        if fairness.name:
+            workload = with_shapes_apart(workload, "tenant")
     if changes.preemption and (field := PREEMPTIONS.get(changes.preemption).apart):
         workload = with_shapes_apart(workload, field)
     if changes.planning is not None:

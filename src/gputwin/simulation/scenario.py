@@ -14,11 +14,13 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSeriali
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.simulation.checkpointing import CheckpointCosts, interval
 from gputwin.simulation.cluster import Cluster, cluster_of
+from gputwin.simulation.interference.table import BUILT_IN, read_table
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
 from gputwin.simulation.planning.drive import Planning
-from gputwin.simulation.policy import load_policies, parse_policy
+from gputwin.simulation.policy import SHARINGS, load_policies, parse_policy, settle
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.rules import Changes, Scheduler, check_rules
+from gputwin.simulation.shared import GpuSharing
 from gputwin.simulation.tenants import Fairness, Terms
 from gputwin.simulation.validation import first_mistake
 
@@ -26,6 +28,8 @@ Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FILE_ENDINGS = (".yaml", ".yml")
+NO_RULE = "none"
+"""Instead of a rule of fairness: tenants have terms only."""
 RULES = ("order", "backfill", "placement")
 """Fields that are always written."""
 
@@ -102,6 +106,7 @@ class CheckpointSpec(_Part):
     restart_seconds: AtLeastZero = 0.0
     resize_seconds: AtLeastZero = 0.0
     on_preemption: bool = True
+    grace_seconds: AtLeastZero | None = None
     most_stops: Annotated[int, Field(ge=1)] = 10_000
 
 
@@ -134,17 +139,33 @@ class ElasticitySpec(_Part):
 
 
 class TenantSpec(_Part):
-    """The terms of one tenant: its weight against others, and how many GPUs it may hold (no limit where not given)."""
+    """The terms of one tenant: its weight against others, how many GPUs it may hold (no limit where not given), and how
+    many are guaranteed (with `quota:reclaim=1`: its part by weight where not given).
+    """
 
     weight: Positive = 1.0
     gpus: AtLeastZero | None = None
+    weights: dict[Literal["cpu", "memory", "gpu", "gpu_memory"], Positive] = Field(default_factory=dict)
+    """By resource, where they differ from `weight`: tickets of a lottery, weights of DRF."""
+    group: str = ""
+    """Its place in the tree of tenants, as in research/nlp; for hdrf and slurm-multifactor."""
+    guaranteed: AtLeastZero | None = None
 
 
 class FairnessSpec(_Part):
-    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name."""
+    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name.
+
+    The rule `none` is none at all: the terms are for an order that weighs tenants.
+    """
 
     policy: Policy
     tenants: dict[str, TenantSpec] = Field(default_factory=dict)
+    groups: dict[str, Positive] = Field(default_factory=dict)
+    """Weights of groups among their siblings, by path; 1 where not given."""
+    queues: str | None = None
+    """A YAML file of Kueue's ClusterQueues, Cohorts and LocalQueues, for kueue-classical and kueue-fair."""
+    default_queue: str | None = None
+    """The ClusterQueue of tenants that have no queue of their own; without it, such a tenant is an error."""
 
 
 def _as_fairness(value: Any) -> Any:
@@ -162,6 +183,27 @@ class PlannerSpec(_Part):
 
 def _as_planner(value: Any) -> Any:
     return {"policy": value} if isinstance(value, str) else value
+
+
+def _as_sharing(value: Any) -> Any:
+    if isinstance(value, str):
+        value = _as_choice(value)
+    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
+        try:
+            settle(SHARINGS.get(value["name"]), value.get("parameters") or {})
+        except UserError as error:
+            raise ValueError(str(error)) from None
+    return value
+
+
+class InterferenceSpec(_Part):
+    """How much jobs on one GPU slow each other: the built-in table of pairs, or a file in Gavel's format."""
+
+    table: str = BUILT_IN
+
+
+def _as_interference(value: Any) -> Any:
+    return {"table": value} if isinstance(value, str) else value
 
 
 class PowerSpec(_Part):
@@ -195,7 +237,10 @@ class Scenario(_Part):
     fairness: Annotated[FairnessSpec | None, BeforeValidator(_as_fairness)] = None
     planner: Annotated[PlannerSpec | None, BeforeValidator(_as_planner)] = None
     preemption: str = ""
-    sharing: Literal["fraction", "exclusive"] = "fraction"
+    sharing: Annotated[Policy, BeforeValidator(_as_sharing)] = Choice(name="fraction")
+    """How a GPU is divided: a rule of `sharing/`, as in time-slice:most=4."""
+    interference: Annotated[InterferenceSpec | None, BeforeValidator(_as_interference)] = None
+    """Jobs on one GPU slow each other."""
     speed: SpeedSpec | None = None
     elasticity: ElasticitySpec | None = None
     faults: FaultSpec | None = None
@@ -228,8 +273,10 @@ class Scenario(_Part):
         limits = {} if self.power is None else self.power.limits
         for model, speed in speeds_under_limits(limits).items():
             speeds[model] = speeds.get(model, 1.0) * speed
+        preemption, preemption_parameters = parse_policy(self.preemption)
         return Changes(
-            preemption=self.preemption,
+            preemption=preemption,
+            preemption_parameters=preemption_parameters,
             speed=("gpu-model" if speeds else "") if self.speed is None else self.speed.policy.name,
             speeds=speeds,
             speed_parameters={} if self.speed is None else self.speed.policy.parameters,
@@ -237,7 +284,24 @@ class Scenario(_Part):
             faults=None if self.faults is None else _faults(self.faults),
             elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
             planning=None if self.planner is None else _planning(self.planner),
+            sharing=self.gpu_sharing,
         )
+
+    @property
+    def gpu_sharing(self) -> GpuSharing | None:
+        """Return how GPUs are shared, as the engine takes it; None where jobs hold the shares they ask for."""
+        if self.sharing.name in ("fraction", "exclusive") and self.interference is None:
+            return None
+        asked = self.interference
+        if asked is None and SHARINGS.get(self.sharing.name).needs_pairs:
+            asked = InterferenceSpec()
+        pairs = None if asked is None else read_table(asked.table)
+        return GpuSharing(self.sharing.name, self.sharing.parameters, pairs)
+
+    @property
+    def share(self) -> str:
+        """Return whether requests for shares of a GPU are rounded up: 'exclusive', or 'fraction'."""
+        return "exclusive" if self.sharing.name == "exclusive" else "fraction"
 
     def with_(self, **fields: Any) -> Scenario:
         """Return the scenario with these fields instead of its own, checked like any other."""
@@ -268,9 +332,15 @@ def _or_infinity(value: float | None) -> float:
     return math.inf if value is None else value
 
 
+def _terms(spec: TenantSpec) -> Terms:
+    weights: dict[str, float] = dict(spec.weights.items())
+    return Terms(spec.weight, spec.gpus, weights, spec.group, spec.guaranteed)
+
+
 def _fairness(spec: FairnessSpec) -> Fairness:
-    terms = {name: Terms(t.weight, t.gpus) for name, t in spec.tenants.items()}
-    return Fairness(spec.policy.name, spec.policy.parameters, terms)
+    terms = {name: _terms(tenant) for name, tenant in spec.tenants.items()}
+    rule = "" if spec.policy.name == NO_RULE else spec.policy.name
+    return Fairness(rule, spec.policy.parameters, terms, dict(spec.groups), spec.queues, spec.default_queue)
 
 
 def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS, SPOTS
-from gputwin.simulation.engine.state.records import UP
+from gputwin.simulation.engine.state.records import START, UP
 from gputwin.simulation.engine.world import FINISHED, RUNS
 from gputwin.simulation.run import Run
 
@@ -25,6 +25,8 @@ def has_changes(run: Run) -> bool:
 def segments_of(run: Run) -> pl.DataFrame:
     """Return who ran when (s), how fast, and why that ended: one row per stretch in one place at one rate.
 
+    `by`, where jobs can be stopped: the row of the job that took its place.
+
     A job that still runs when the run is over has a last segment that ends with it.
     """
     jobs = run.world.queue.jobs
@@ -37,6 +39,7 @@ def segments_of(run: Run) -> pl.DataFrame:
                 "end_time": log["end"],
                 "rate": log["rate"],
                 "why": pl.Series(REASONS, dtype=pl.Categorical).gather(log["why"]),
+                "by": pl.Series(log["by"]).replace(-1, None).cast(pl.UInt32),
             }
         )
     ran = np.flatnonzero((jobs["outcome"] == FINISHED) | (jobs["outcome"] == RUNS))
@@ -68,15 +71,17 @@ def placements_of(run: Run) -> pl.DataFrame:
         row = np.cumsum((outcome == FINISHED) | (outcome == RUNS)) - 1
         segment, spots = row[job].astype(np.uint32), spots[placed]
     requests = workload.requests[spots["request"]]
+    cut = {"first_slice": (spots["devices"] >> START).astype(np.uint8)} if run.world.settings["mig"][0] else {}
     return pl.DataFrame(
         {
             "segment": segment,
             "job": job,
             "node": spots["node"].astype(np.uint32),
-            "devices": spots["devices"],
+            "devices": spots["devices"] & ((1 << START) - 1),
             "request": spots["request"].astype(np.uint32),
             "gpu_count": requests["gpu_count"].astype(np.int32),
             "gpu_milli": requests["gpu_milli"].astype(np.int32),
+            **cut,
         }
     )
 

@@ -14,12 +14,14 @@ import polars as pl
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.engine.world import World
+from gputwin.simulation.interference.types import job_types
 from gputwin.simulation.machines import cluster_models
 from gputwin.simulation.power.energy import energy_of, read_grid
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.run import run
 from gputwin.simulation.scenario import PowerSpec, Scenario, scenario_of
+from gputwin.simulation.shared import with_kinds
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import Workload, with_load, workload_of
 from gputwin.traces.dataset import Trace
@@ -153,11 +155,27 @@ def workload_of_scenario(
 ) -> Workload:
     """Return the jobs of the scenario's part of the trace as the engine takes them."""
     believed = believed_by(scenario.prediction, part, note) if predictions is None else predictions
-    workload = workload_of(part, cluster_models(cluster), share=scenario.sharing, predict=believed)
+    workload = workload_of(part, cluster_models(cluster), share=scenario.share, predict=believed)
+    workload = _with_types(scenario, part, workload, note)
     if scenario.elasticity is not None and not _can_be_resized(workload):
         problem = "no job of the trace has several equal instances, so none can be resized"
         raise InputError(problem, field="elasticity", remedy="remove it")
     return with_load(workload, scenario.load_scale)
+
+
+def _with_types(scenario: Scenario, part: Trace, workload: Workload, note: Callable[[str], None]) -> Workload:
+    """Return the jobs with their types where these matter; `note` is told what was drawn."""
+    sharing = scenario.gpu_sharing
+    if sharing is None or sharing.pairs is None or not sharing.slows:
+        return workload
+    types = sharing.pairs.types
+    found = job_types(part.tasks, workload.job_ids, types, scenario.seed)
+    if found.drawn:
+        note(
+            f"{found.drawn:,} of {workload.size:,} jobs are of no type that the table of pairs knows; each application got "
+            f"one of its {len(types)} types by chance (seed {scenario.seed})"
+        )
+    return with_kinds(workload, found.kinds)
 
 
 def _can_be_resized(workload: Workload) -> bool:

@@ -8,6 +8,7 @@ import polars as pl
 
 from gputwin.core.units import MINUTE, format_duration
 from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.scenario import NO_RULE
 
 SHORT_WAIT, LONG_WAIT = MINUTE, 10 * MINUTE
 """s; a 95th percentile below the first is good news, one above the second is not."""
@@ -63,7 +64,7 @@ def rules_words(result: SimulationResult) -> str:
     if scenario.get("sharing", "fraction") != "fraction":
         said += f", sharing {scenario['sharing']}"
     fairness = scenario.get("fairness")
-    return f"{said}, fairness {fairness['policy']}" if fairness else said
+    return f"{said}, fairness {fairness['policy']}" if fairness and fairness["policy"] != NO_RULE else said
 
 
 def idle_while_waiting(result: SimulationResult) -> str:

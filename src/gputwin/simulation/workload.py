@@ -253,7 +253,7 @@ def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
 
 def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame) -> pl.DataFrame:
     if share not in ("fraction", "exclusive"):
-        raise UserError(f"unknown way of sharing '{share}'; known: fraction, exclusive")
+        raise UserError(f"unknown way of counting shares '{share}'; known: fraction, exclusive")
     whole = pl.lit(WHOLE_GPU_MILLI, pl.Int64)
     count = pl.col("gpu_count").fill_null(0).cast(pl.Int64)
     milli = whole if share == "exclusive" else pl.col("gpu_milli").cast(pl.Int64).fill_null(whole)

@@ -15,7 +15,7 @@ from gputwin.optimization.mig.fleet import CutGpu, fewest_gpus, plan_fleet
 from gputwin.optimization.mig.layouts import is_legal, layouts, maximal_layouts, mix_of
 from gputwin.optimization.mig.over_time import plan_periods
 from gputwin.optimization.mig.parted import parted_text, place_mix, read_parted
-from gputwin.optimization.mig.profiles import mig_gpu
+from gputwin.simulation.mig_profiles import mig_gpu
 
 A30, A100 = mig_gpu("A30"), mig_gpu("A100-40GB")
 SIZES = ("1g.5gb", "2g.10gb", "3g.20gb", "4g.20gb", "7g.40gb")

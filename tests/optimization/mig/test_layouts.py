@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gputwin.optimization.mig.layouts import layouts, maximal_layouts, mix_of
-from gputwin.optimization.mig.profiles import MIG_GPUS
+from gputwin.simulation.mig_profiles import MIG_GPUS
 
 
 @pytest.fixture(scope="module")

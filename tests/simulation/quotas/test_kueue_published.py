@@ -12,6 +12,7 @@ from gputwin.simulation.quotas.fair import FINAL_SHARE, INITIAL_SHARE, fair_vict
 from gputwin.simulation.quotas.shares import dominant_share
 from gputwin.simulation.quotas.tree import FlavorResource
 from gputwin.simulation.quotas.workloads import Victim, Workload
+from tests.simulation.quotas.compiled import found_by_engine
 from tests.simulation.quotas.published import contention, load, tree_of
 
 
@@ -26,12 +27,14 @@ def _named(victims: list[Victim]) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("case", load("kueue_preemption.json") + load("kueue_hierarchical_preemption.json"))
 def test_classical_preemption_takes_whom_kueue_takes(case: dict[str, Any]) -> None:
     assert _named(classical_victims(*contention(case))) == _expected(case)
+    assert _named(found_by_engine(*contention(case), fair=False)) == _expected(case)
 
 
 @pytest.mark.parametrize("case", load("kueue_fair_preemption.json"))
 def test_fair_preemption_takes_whom_kueue_takes(case: dict[str, Any]) -> None:
     strategies = case.get("strategies") or (FINAL_SHARE, INITIAL_SHARE)
     assert _named(fair_victims(*contention(case), strategies)) == _expected(case)
+    assert _named(found_by_engine(*contention(case), fair=True, strategies=strategies)) == _expected(case)
 
 
 @pytest.mark.parametrize("case", load("kueue_dominant_share.json"))

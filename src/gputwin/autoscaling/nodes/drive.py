@@ -186,8 +186,8 @@ class PoolDriver:
         return room
 
     def _launch(self, stepper: Stepper, now: float, launches: tuple[Launch, ...], room: dict[str, int]) -> None:
-        delays: dict[int, float] = {}
         world = stepper.world
+        delays: dict[int, float] = {}
         state = world.machines.nodes["state"]
         for lane in self.layout.lanes:
             wanted = [launch for launch in launches if launch.type == lane.type]

@@ -13,7 +13,7 @@ from typing import Any
 
 from gputwin.core.errors import UserError
 from gputwin.optimization.mig.layouts import Layout, Mix, Slot, is_legal, layouts, maximal_layouts, mix_of
-from gputwin.optimization.mig.profiles import MigGpu
+from gputwin.simulation.mig_profiles import MigGpu
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
-from gputwin.optimization.mig.profiles import MigGpu, Profile
+from gputwin.simulation.mig_profiles import MigGpu, Profile
 
 Slot = tuple[str, int]
 """(profile, memory slice at which it starts)."""

@@ -14,7 +14,7 @@ from typing import Any
 
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.optimization.mig.layouts import Layout, maximal_layouts, mix_of
-from gputwin.optimization.mig.profiles import MigGpu
+from gputwin.simulation.mig_profiles import MigGpu
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 
 from gputwin.core.errors import InputError
 from gputwin.optimization.mig.layouts import Layout, Mix, layouts, mix_of
-from gputwin.optimization.mig.profiles import MigGpu
+from gputwin.simulation.mig_profiles import MigGpu
 
 _REMEDY = "see docs/optimization.md for an example"
 

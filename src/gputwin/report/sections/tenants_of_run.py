@@ -9,6 +9,7 @@ from gputwin.core.units import format_duration
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
 from gputwin.simulation.cluster_at import tenant_use
+from gputwin.simulation.goodput import PARTS
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.verdict import CAUSE_WORDS
 from gputwin.simulation.waits_by_tenant import TenantView
@@ -108,6 +109,10 @@ def stops_section(result: SimulationResult) -> Section | None:
     time = tuple(
         (name.replace("_", " "), format_duration(abs(v) / jobs), f"{v / total:.1%}") for name, v in parts.items() if v
     )
+    goodput = result.summary.get("goodput") or {}
+    hours = {words: goodput.get(f"{name}_gpu_hours", 0.0) for name, words in PARTS.items()}
+    held = max(sum(max(value, 0.0) for value in hours.values()), 1e-12)
+    gpu_hours = tuple((words, f"{v:,.1f}", f"{v / held:.1%}") for words, v in hours.items() if v)
     many = sum(stops.values())
     text = f"Running jobs were stopped {many:,} times." if many else "No running job was stopped."
     return Section(
@@ -120,6 +125,11 @@ def stops_section(result: SimulationResult) -> Section | None:
                 "From submission to end",
                 {"part": Kind.TEXT, "mean per job": Kind.NUMBER, "share": Kind.NUMBER},
                 time,
+            ),
+            TablePart(
+                "Goodput: GPU-hours held",
+                {"part": Kind.TEXT, "GPU-hours": Kind.NUMBER, "share": Kind.NUMBER},
+                gpu_hours,
             ),
         ),
     )

@@ -16,9 +16,10 @@ _QUESTIONS = {
     "placement": "Where it goes",
     "fairness": "Whose turn it is",
     "preemption": "Who must yield",
+    "sharing": "How a GPU is divided",
 }
-_DEFAULTS = {"order": "fifo", "backfill": "greedy", "placement": "first-fit"}
-_PLAIN = ("load_scale", "sharing", "seed", "sla_wait_seconds", "resolution_seconds")
+_DEFAULTS = {"order": "fifo", "backfill": "greedy", "placement": "first-fit", "sharing": "fraction"}
+_PLAIN = ("load_scale", "seed", "sla_wait_seconds", "resolution_seconds")
 _PARTS = {
     "faults": ("Failures of nodes", "Nodes fail and are repaired"),
     "checkpoints": ("Checkpoints", "When jobs save their work, and what that takes"),
@@ -26,7 +27,6 @@ _PARTS = {
 }
 _LABELS = {
     "load_scale": "Demand, times the trace's",
-    "sharing": "Shares of a GPU",
     "sla_wait_seconds": "Count jobs that wait longer than (s)",
     "resolution_seconds": "Step of the series (s)",
     "mtbf_seconds": "Mean time between failures (s)",
@@ -62,7 +62,7 @@ def new_run(service: Service, trace: str) -> b.Page:
             [_from_schema(n, schema["properties"][n], schema) for n in _PLAIN],
             "More",
             closed=True,
-            text="Demand, sharing, seed, limits",
+            text="Demand, seed, limits",
         )
     )
     for name, (title, text) in _PARTS.items():

@@ -22,15 +22,19 @@ from gputwin.simulation.engine.loop import ENDED, FULL_LOG, REACHED, run
 from gputwin.simulation.engine.passes.conservative import conservative_pass
 from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.passes.fair import fair_greedy_pass, fair_strict_pass
+from gputwin.simulation.engine.passes.fair_tree import fair_tree_greedy_pass, fair_tree_strict_pass
 from gputwin.simulation.engine.passes.greedy import greedy_pass, greedy_pass_with_limit
+from gputwin.simulation.engine.passes.kueue import kueue_pass
 from gputwin.simulation.engine.passes.planned import planned_pass
 from gputwin.simulation.engine.passes.preemptive import greedy_preemptive_pass, strict_preemptive_pass
+from gputwin.simulation.engine.passes.reclaim import reclaim_pass
 from gputwin.simulation.engine.passes.strict import strict_pass
 from gputwin.simulation.engine.queue.jobs import WAITING
-from gputwin.simulation.engine.rules import no_gate, no_turn
+from gputwin.simulation.engine.rules import no_gate, no_neighbours, no_turn
 from gputwin.simulation.engine.state.events import compacted
 from gputwin.simulation.engine.state.lives import grown as with_longer_log
 from gputwin.simulation.engine.state.outages import grown as with_more_outages
+from gputwin.simulation.engine.state.tenants import BY_TREE, QUOTA_RECLAIM
 from gputwin.simulation.engine.world import (
     ARRIVAL,
     BUDGET,
@@ -54,6 +58,7 @@ _PASSES = {
     FAIR_STRICT: fair_strict_pass,
     FAIR_GREEDY: fair_greedy_pass,
 }
+_TREE_PASSES = {FAIR_STRICT: fair_tree_strict_pass, FAIR_GREEDY: fair_tree_greedy_pass}
 _PREEMPTIVE_PASSES = {STRICT: strict_preemptive_pass, GREEDY: greedy_preemptive_pass}
 SLICE = 1 << 19
 """Instants after which the loop comes back, so that Ctrl-C is heard and progress can be shown."""
@@ -70,6 +75,7 @@ class Rules(NamedTuple):
     rank: Callable[..., float]
     crossing: Callable[..., float]
     speed: Callable[..., tuple[float, float, float]]
+    share: Callable[..., float] = no_neighbours
     turn: Callable[..., float] = no_turn
     gate: Callable[..., bool] = no_gate
 
@@ -138,6 +144,10 @@ def _pass_of(world: World) -> Callable[..., None]:
     mode = int(world.settings["backfill"][0])
     if world.settings["planned"][0]:
         return planned_pass
+    if world.settings["turns"][0] == BY_TREE:
+        return _TREE_PASSES[mode]
+    if world.settings["reclaims"][0]:
+        return reclaim_pass if world.settings["reclaims"][0] == QUOTA_RECLAIM else kueue_pass
     if world.settings["preempts"][0]:
         return _PREEMPTIVE_PASSES[mode]
     return greedy_pass_with_limit if mode == GREEDY and world.max_wait[0] < np.inf else _PASSES[mode]
@@ -153,14 +163,17 @@ def _signatures(world: Any) -> tuple[Any, ...]:
     on_node = (machines, requests, i64, i64, knobs)
     score, devices = f64(part["index"], *on_node), i64(*on_node)
     shapes = part["queue"].types[1]
-    speed = types.UniTuple(f64, 3)(jobs, shapes, part["slots"], machines, requests, part["speeds"], knobs, i64)
+    running = (jobs, shapes, part["slots"], machines, requests, part["speeds"], knobs, i64)
+    speed, share = types.UniTuple(f64, 3)(*running), f64(*running)
     rule, places = types.FunctionType(of_job), (types.FunctionType(score), types.FunctionType(devices))
     turn, gate = f64(part["tenants"], i64, f64), types.boolean(part["tenants"], i64, i64)
     fairness = types.FunctionType(turn), types.FunctionType(gate)
     schedule_pass = types.void(world, f64, rule, rule, rule, *places, *fairness)
     handle = types.void(world, i64, i64, f64, rule, rule, rule, rule)
-    settle = types.void(world, f64, rule, rule, types.FunctionType(speed), *places)
-    return of_job, of_job, score, devices, of_job, of_job, of_job, speed, turn, gate, schedule_pass, handle, settle
+    speeds = types.FunctionType(speed), types.FunctionType(share)
+    settle = types.void(world, f64, rule, rule, *speeds, *places)
+    rules = (of_job, of_job, score, devices, of_job, of_job, of_job, speed, share, turn, gate)
+    return *rules, schedule_pass, handle, settle
 
 
 @cache

@@ -30,6 +30,7 @@ from gputwin.simulation.engine.state.lives import (
     RESTART,
     RUNNING_ROOT,
     SAVE,
+    SAVE_LATER,
     SAVE_WHEN_DRAINED,
     SAVE_WHEN_PREEMPTED,
     SHRUNK,
@@ -185,7 +186,7 @@ def _end_segment(world: World, j: int, now: float, why: int) -> None:
     saves = why == BY_PREEMPTION and lives.costs[SAVE_WHEN_PREEMPTED] != 0.0
     if saves or (why == BY_DRAIN and lives.costs[SAVE_WHEN_DRAINED] != 0.0):
         life.safe = job.done
-        life.overhead += lives.costs[SAVE]
+        life.overhead += lives.costs[SAVE_LATER] if why == BY_PREEMPTION else lives.costs[SAVE]
     life.lost += job.done - life.safe
     job.done = life.safe
     if world.settings[0].attributes != 0:

@@ -12,6 +12,7 @@ from gputwin.simulation.engine.fit.totals import CAUGHT_UP, NEW_SHAPES
 from gputwin.simulation.engine.lifecycle import ends_now, enqueue, queue_of, start, stop
 from gputwin.simulation.engine.placing.place import place, place_one, unplace
 from gputwin.simulation.engine.queue.jobs import WAITING, push, remove
+from gputwin.simulation.engine.queue.recalculate import recalculate
 from gputwin.simulation.engine.state.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
 from gputwin.simulation.engine.state.lives import BY_FINISH, SHRUNK, STARTED, has_log_room
 from gputwin.simulation.engine.state.outages import has_room_for_changes
@@ -46,6 +47,7 @@ def run(
     rank: Any,
     crossing: Any,
     speed: Any,
+    share: Any,
     turn: Any,
     gate: Any,
     schedule_pass: Any,
@@ -119,9 +121,11 @@ def run(
             arrival += 1
         if world.queue.counts[WAITING] > 0 and (decide or _look_again(world)):
             world.counters[0].look_only = not decide
+            if world.settings[0].recalculates != 0:
+                recalculate(world, now, order)
             schedule_pass(world, now, order, promotion, claim, score, devices, turn, gate)
         if world.lives.counts[STARTED] + world.lives.counts[SHRUNK] > 0 or world.settings[0].neighbours != 0:
-            settle(world, now, rank, crossing, speed, score, devices)
+            settle(world, now, rank, crossing, speed, share, score, devices)
 
 
 @compiled

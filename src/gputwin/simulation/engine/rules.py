@@ -23,6 +23,20 @@ def no_gate(tenants: Tenants, t: int, s: int) -> bool:
     return True
 
 
+def no_neighbours(
+    jobs: Records,
+    shapes: Records,
+    slots: Records,
+    machines: Machines,
+    requests: Records,
+    speeds: Floats,
+    knobs: Knobs,
+    j: int,
+) -> float:
+    """Return the factor of a job that no neighbour slows."""
+    return 1.0
+
+
 def full_speed(
     jobs: Records,
     shapes: Records,

@@ -11,6 +11,7 @@ from gputwin.simulation.engine.fit.index import Index
 from gputwin.simulation.engine.fit.totals import FitTotals
 from gputwin.simulation.engine.queue.jobs import Queue
 from gputwin.simulation.engine.reservations.plans import Plans
+from gputwin.simulation.engine.state.cohorts import Cohorts
 from gputwin.simulation.engine.state.events import Events
 from gputwin.simulation.engine.state.lives import Lives
 from gputwin.simulation.engine.state.outages import Outages
@@ -32,10 +33,14 @@ SETTINGS = np.dtype(
         ("corrects", np.int64),  # who outlives its prediction is believed to run as long again
         ("totals", np.int64),  # the room of every waiting shape is counted
         ("fair", np.int64),  # tenants are told apart: who holds what is counted
-        ("turns", np.int64),  # the tenant whose turn it is goes next
+        ("turns", np.int64),  # the tenant whose turn it is goes next, see `state/tenants.py`; 0: tenants take no turns
         ("gates", np.int64),  # a job may be held back though it fits
         ("drifts", np.int64),  # turns change with time alone
+        ("recalculates", np.int64),  # priorities of waiting jobs are worked out again from time to time
+        ("reclaims", np.int64),  # tenants take back what others borrow: QUOTA_RECLAIM, …; 0: they do not
+        ("victims", np.int64),  # whom a job may displace: BY_RANK, BY_BENEFIT or ON_BEST_NODE
         ("planned", np.int64),  # a planner says who runs, at rounds
+        ("mig", np.int64),  # devices are cut into MIG instances
     ],
     align=True,
 )
@@ -83,6 +88,7 @@ class World(NamedTuple):
     tenants: Tenants  # kept only in runs with fairness
     planned: SmallInts  # of a planner: how many jobs are to start at this round, then which, in order
     turns: Turns
+    cohorts: Cohorts  # kept only in runs with a tree of quotas
     speeds: Floats  # [kind of job, GPU model]: work a second
     loop: Ints  # where the loop stands, so that it can be left and entered again
     clock: Floats  # [1] now, s
@@ -97,6 +103,8 @@ ARRIVAL, BUDGET, LOOP = range(3)
 """Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS, FAIR_STRICT, FAIR_GREEDY = range(7)
 """What may overtake a job that does not fit: SETTINGS.backfill; the last two with fairness between tenants."""
+BY_RANK, BY_BENEFIT, ON_BEST_NODE = range(3)
+"""Whom a job that does not fit may displace: SETTINGS.victims."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)
 """How the instances of a gang are spread: SETTINGS.gang."""
 WAITS, RUNS, FINISHED, NEVER_FITS, LOST, GAVE_UP = range(6)

@@ -6,12 +6,8 @@ Kay and Lauder, A Fair Share Scheduler, CACM 1988; as in Slurm, usage fades with
 from __future__ import annotations
 
 from gputwin.core.units import WEEK
-from gputwin.simulation.engine.compiled import inlined
-from gputwin.simulation.engine.state.tenants import GPU, Tenants, usage_at, worked_out_at
+from gputwin.simulation.engine.state.tenants import GPU, Tenants, last_worked_out, usage_at, usage_when
 from gputwin.simulation.policy import FAIRNESS, FairnessRule
-
-_usage_at = inlined(usage_at)
-_worked_out_at = inlined(worked_out_at)
 
 
 def usage_key(usage: float, since: float, rate: float, now: float, half_life: float, weight: float) -> float:
@@ -21,11 +17,7 @@ def usage_key(usage: float, since: float, rate: float, now: float, half_life: fl
 
 def turn(tenants: Tenants, t: int, now: float) -> float:
     """Return tenant t's decayed usage per weight."""
-    at = _worked_out_at(now, tenants.period[0])
-    used = tenants.counted[t]
-    if tenants.since[t] <= at:
-        used = _usage_at(tenants.usage[t], tenants.since[t], tenants.rate[t], at, tenants.half_life[0])
-    return used / tenants.weights[t, GPU]
+    return usage_when(tenants, t, last_worked_out(now, tenants.period[0])) / tenants.weights[t, GPU]
 
 
 FAIRNESS.add(

@@ -4,6 +4,9 @@ Bhattacharya et al., Hierarchical Scheduling for Diverse Datacenter Workloads, S
 it adds up what children hold (a child that holds much of one resource makes its siblings look served), and it waits for
 the child with the lowest share even if nothing it can use is left. H-DRF scales the children's holdings to the lowest
 share among those not blocked before adding them up, and passes over the blocked.
+
+In a run a tenant is blocked if none of its jobs waits or fits; shares are worked out before each start
+(`engine/passes/fair_tree.py`).
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputwin.simulation.fairness.drf import NEGLIGIBLE, Table
+from gputwin.simulation.policy import FAIRNESS, FairnessRule
 
 
 @dataclass(frozen=True)
@@ -110,3 +114,14 @@ def _up(tree: ShareTree, below: list[list[int]], blocked: NDArray[np.bool_]) -> 
         if below[n]:
             blocked[n] = all(blocked[c] for c in below[n])
     return blocked
+
+
+FAIRNESS.add(
+    FairnessRule(
+        "hdrf",
+        "from the root of the tree of tenants down, the child with the lowest dominant share goes next; siblings' holdings "
+        "are scaled to the least served one that can start a job; without groups it is drf",
+        source="Bhattacharya et al., Hierarchical Scheduling for Diverse Datacenter Workloads, SoCC'13",
+        turns_by="tree",
+    )
+)

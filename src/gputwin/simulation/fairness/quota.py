@@ -59,10 +59,11 @@ FAIRNESS.add(
     FairnessRule(
         "quota",
         "a tenant holds at most `share` of each resource and `gpus` GPUs (or those of its own terms); who would exceed "
-        "that is passed over; nothing is reclaimed",
+        "that is passed over. With `reclaim=1` a tenant below its guarantee (`guaranteed` GPUs, its own terms, or its part "
+        "of the cluster by weight) takes back GPUs from who borrows most, the job that started last first",
         gate=gate,
-        source="Kueue's nominal quota without borrowing",
-        parameters={"share": math.inf, "gpus": math.inf},
-        at_least={"share": 0.0, "gpus": 0.0},
+        source="Kueue's nominal quota; with reclaim, its two-level case with borrowing and reclaimWithinCohort: Any",
+        parameters={"share": math.inf, "gpus": math.inf, "reclaim": False, "guaranteed": math.inf},
+        at_least={"share": 0.0, "gpus": 0.0, "guaranteed": 0.0},
     )
 )

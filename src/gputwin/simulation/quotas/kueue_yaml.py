@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -152,4 +152,31 @@ def _list(value: dict[str, Any], key: str, path: Path, where: str) -> list[Any]:
     found = value.get(key) or []
     if not isinstance(found, list):
         raise InputError(f"'{shorten(found)}' is not a list", file=path, field=f"{where}: {key}")
+    return found
+
+
+class LocalQueue(NamedTuple):
+    """A queue of a namespace, and the ClusterQueue it leads to."""
+
+    namespace: str
+    name: str
+    cluster_queue: str
+
+
+def read_local_queues(path: Path) -> list[LocalQueue]:
+    """Return the LocalQueues in a file that `read_quotas` has read."""
+    found = []
+    documents = list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+    while documents:
+        document = documents.pop(0)
+        if isinstance(document, dict) and document.get("kind") == "List":
+            documents += _list(document, "items", path, "List")
+        elif isinstance(document, dict) and document.get("kind") == "LocalQueue":
+            about = _mapping(document, "metadata", path, "LocalQueue")
+            name, namespace = about.get("name"), about.get("namespace") or "default"
+            leads_to = _mapping(document, "spec", path, f"LocalQueue {name}").get("clusterQueue")
+            for field, value in (("metadata.name", name), ("spec.clusterQueue", leads_to)):
+                if not isinstance(value, str) or not value:
+                    raise InputError(f"LocalQueue {name} without {field}", file=path, field=field)
+            found.append(LocalQueue(str(namespace), str(name), str(leads_to)))
     return found

@@ -64,6 +64,7 @@ _BENCHMARKS = (
     Benchmark("las greedy", Scheduler("las", "greedy", "first-fit"), 200_000, 0, _MIXED),
     Benchmark("drf greedy, 500 tenants", _fair("drf"), 200_000, 0, _many_tenants),
     Benchmark("quota greedy, 500 tenants", _fair("quota", share=0.02), 200_000, 0, _many_tenants),
+    Benchmark("quota with reclaim, 500 tenants", _fair("quota", reclaim=1), 200_000, 0, _many_tenants),
     Benchmark("fair-share greedy, 500 tenants", _fair("fair-share"), 200_000, 0, _many_tenants),
     Benchmark(
         "fifo greedy, many shapes",

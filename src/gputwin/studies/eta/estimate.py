@@ -100,7 +100,7 @@ def estimate(
     for one learned from the trace.
     """
     part = trace if at is None else before(trace, at)
-    record = Record.of(part, cluster, scenario.sharing)
+    record = Record.of(part, cluster, scenario.share)
     now = record.last if at is None else at
     moment = record.moment(now)
     durations, notes = _durations(part, record, now, profile, scenario.seed)

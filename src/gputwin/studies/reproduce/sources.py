@@ -57,6 +57,12 @@ RESULTS = (
         {"profiles": "bert_placements.csv/", "folder": "average_completion_seconds.csv/"},
         "get the profiles and workloads from the authors' repository",
     ),
+    Published(
+        "schedulers",
+        "schedulers side by side on synthetic PAI 2020 and Philly, and what of the literature holds",
+        {"philly": "philly_jobs_by_vc.csv"},
+        "gputwin reproduce schedulers without it takes synthetic jobs",
+    ),
 )
 
 

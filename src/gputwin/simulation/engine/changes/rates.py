@@ -26,11 +26,15 @@ from gputwin.simulation.engine.state.running import believe
 from gputwin.simulation.engine.world import RUNS, World
 
 
-def settle_nothing(world: World, now: float, rank: Any, crossing: Any, speed: Any, score: Any, devices: Any) -> None:
+def settle_nothing(
+    world: World, now: float, rank: Any, crossing: Any, speed: Any, share: Any, score: Any, devices: Any
+) -> None:
     """Do nothing: every job runs at full speed to its end."""
 
 
-def settle_rates(world: World, now: float, rank: Any, crossing: Any, speed: Any, score: Any, devices: Any) -> None:
+def settle_rates(
+    world: World, now: float, rank: Any, crossing: Any, speed: Any, share: Any, score: Any, devices: Any
+) -> None:
     """Give each job that started its rate and its end, and whoever has other neighbours now a new one."""
     counts = world.lives.counts
     if counts[SHRUNK] > 0:
@@ -39,7 +43,7 @@ def settle_rates(world: World, now: float, rank: Any, crossing: Any, speed: Any,
         j = wide(world.lives.started[k])
         world.lives.records[j].listed = 0
         if world.queue.jobs[j].outcome == RUNS:
-            _set_rate(world, j, now, speed)
+            _set_rate(world, j, now, speed, share)
             _time(world, j, now)
             if world.settings[0].ranked != 0:
                 enter_rank(world, j, rank(world.queue.jobs, j, now, world.knobs))
@@ -48,35 +52,50 @@ def settle_rates(world: World, now: float, rank: Any, crossing: Any, speed: Any,
                     schedule(world.events, change, CROSS, j)
     counts[STARTED] = 0
     if world.settings[0].neighbours != 0:
-        _settle_neighbours(world, now, rank, speed)
+        _settle_neighbours(world, now, rank, speed, share)
     counts[SETTLED] = world.index.log_end[LOG_END]
 
 
 @compiled
-def _settle_neighbours(world: World, now: float, rank: Any, speed: Any) -> None:
+def _settle_neighbours(world: World, now: float, rank: Any, speed: Any, share: Any) -> None:
     index = world.index
     end, size = index.log_end[LOG_END], index.log.size
     first = max(world.lives.counts[SETTLED], end - size)
     everywhere = end - world.lives.counts[SETTLED] > size
     for k in range(0 if everywhere else first, world.machines.nodes.size if everywhere else end):
         n = wide(k) if everywhere else wide(index.log[k & (size - 1)])
-        i = wide(world.machines.nodes[n].first_slot)
-        while i >= 0:
-            following, j = wide(world.links[i].next), wide(world.links[i].job)
-            if _set_rate(world, j, now, speed):
-                _time(world, j, now)
-                if world.settings[0].ranked != 0:
-                    enter_rank(world, j, rank(world.queue.jobs, j, now, world.knobs))
-                # The node's list is in order of believed ends, which have changed.
-                following = wide(world.machines.nodes[n].first_slot)
-            i = following
+        if everywhere or k == first or n != index.log[(k - 1) & (size - 1)]:
+            _settle_node(world, n, now, rank, speed, share)
 
 
 @compiled
-def _set_rate(world: World, j: int, now: float, speed: Any) -> bool:
+def _settle_node(world: World, n: int, now: float, rank: Any, speed: Any, share: Any) -> None:
+    """Give the jobs on node n the rates that go with their neighbours."""
+    # A node's list is in order of believed ends, which change with rates: its jobs are listed first.
+    listed, count, last = world.freed, 0, wide(-1)
+    i = wide(world.machines.nodes[n].first_slot)
+    while i >= 0:
+        j = wide(world.links[i].job)
+        if j != last:
+            listed[count] = j
+            count += 1
+        last, i = j, wide(world.links[i].next)
+    for k in range(count):
+        j = wide(listed[k])
+        if _set_rate(world, j, now, speed, share):
+            _time(world, j, now)
+            if world.settings[0].ranked != 0:
+                enter_rank(world, j, rank(world.queue.jobs, j, now, world.knobs))
+
+
+@compiled
+def _set_rate(world: World, j: int, now: float, speed: Any, share: Any) -> bool:
     """Ask for the rate of job j and return whether it has changed."""
     life, jobs = world.lives.records[j], world.queue.jobs
     model, spread, neighbours = speed(
+        jobs, world.queue.shapes, world.slots, world.machines, world.requests, world.speeds, world.knobs, j
+    )
+    neighbours *= share(
         jobs, world.queue.shapes, world.slots, world.machines, world.requests, world.speeds, world.knobs, j
     )
     size = 1.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputwin.simulation.engine.compiled import inlined
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.state.records import APPLICATIONS, FREE_MODELS, WHOLE, Flags, Machines, Records
 
 MANY = 1 << 20
@@ -15,6 +15,8 @@ MANY = 1 << 20
 def device_fits(machines: Machines, requests: Records, r: int, n: int, d: int) -> bool:
     """Return whether device d of node n has the share and memory one instance of r asks of each of its devices."""
     device = machines.gpus[n, d]
+    if requests[r].starts != 0:
+        return mig_room(machines, requests, r, n, d) > 0
     return device.free >= requests[r].gpu_milli and device.memory_free >= requests[r].gpu_memory
 
 
@@ -25,6 +27,19 @@ def device_room(machines: Machines, milli: int, memory: int, n: int, d: int) -> 
     if memory > 0:
         room = min(room, machines.gpus[n, d].memory_free // memory)
     return room
+
+
+@compiled
+def mig_room(machines: Machines, requests: Records, r: int, n: int, d: int) -> int:
+    """Return how many MIG instances of r device d of node n can still take; its free memory is the set of free slices.
+
+    Places where instances of one profile may begin do not overlap, so each that is free takes one.
+    """
+    request, device, places = requests[r], machines.gpus[n, d], 0
+    for start in range(8):
+        slices = request.gpu_memory << start
+        places += request.starts >> start & 1 and device.memory_free & slices == slices
+    return min(places, device.free // request.gpu_milli)
 
 
 @inlined
@@ -38,6 +53,11 @@ def gpu_room(machines: Machines, requests: Records, allowed: Flags, r: int, n: i
         return 0
     if milli == WHOLE and memory == 0:
         return node.gpus_whole // count
+    if request.starts != 0:
+        places = 0
+        for d in range(node.gpu_count):
+            places += mig_room(machines, requests, r, n, d)
+        return places // count
     slots = 0
     for d in range(node.gpu_count):
         slots += device_room(machines, milli, memory, n, d)

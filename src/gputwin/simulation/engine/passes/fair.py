@@ -39,9 +39,15 @@ def fair_greedy_pass(
     gate: Any,
 ) -> None:
     """Start jobs that the gate lets through and that fit, tenant by tenant as their turns come; others are passed over."""
-    queue = world.queue
     nodes = list_touched(world, False)
     begin_turns(world, now, turn, gate)
+    fill(world, nodes, now, score, devices, turn, gate)
+
+
+@compiled
+def fill(world: World, nodes: int, now: float, score: Any, devices: Any, turn: Any, gate: Any) -> None:
+    """Start jobs that the gate lets through and that fit; `nodes` have changed since the last pass."""
+    queue = world.queue
     fresh = _classes_to_ask(world)
     # Room only becomes less in a pass, so that this bounds it to the end.
     measure_free(world, nodes, False)
@@ -55,7 +61,7 @@ def fair_greedy_pass(
             break
         c = first_of_tenant(world, s, True) if world.settings[0].turns != 0 else s
         # The turn is the tenant's because of s: that must be able to start even if another of its classes goes first.
-        if c == s or queue.shapes[s].groups == 1 or _can_start(world, s, score, devices):
+        if c == s or queue.shapes[s].groups == 1 or can_start(world, s, score, devices):
             s = c
         if place(world, first(queue, s), score, devices):
             start_waiting(world, first(queue, s), now)
@@ -97,7 +103,7 @@ def fair_strict_pass(
 
 
 @compiled
-def _can_start(world: World, s: int, score: Any, devices: Any) -> bool:
+def can_start(world: World, s: int, score: Any, devices: Any) -> bool:
     """Return whether the groups of class s have room together."""
     j = first(world.queue, s)
     if not place(world, j, score, devices):

@@ -12,20 +12,20 @@ from typing import Any
 
 from gputwin.simulation.engine.attribution.causes import blame_head
 from gputwin.simulation.engine.attribution.waiting import end_pass, reason
-from gputwin.simulation.engine.changes.handle import wait_again
 from gputwin.simulation.engine.changes.sizes import shrink_for
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FULL, room_on, touch
-from gputwin.simulation.engine.fit.room import enough_in_all
 from gputwin.simulation.engine.fit.totals import NOBODY
-from gputwin.simulation.engine.lifecycle import start_waiting, stop
-from gputwin.simulation.engine.placing.place import all_fit, fits, place
+from gputwin.simulation.engine.lifecycle import start_waiting
+from gputwin.simulation.engine.passes.benefit import has_waited, pays
+from gputwin.simulation.engine.passes.kube import make_room_on_best_node
+from gputwin.simulation.engine.passes.victims import free_on_trial, stop_needed
+from gputwin.simulation.engine.placing.place import fits, place
 from gputwin.simulation.engine.queue.jobs import LISTED, before, first, last, previous
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
 from gputwin.simulation.engine.queue.startable import lacking
-from gputwin.simulation.engine.state.lives import BY_PREEMPTION, FOR, RUNNING_ROOT, seconds_left
-from gputwin.simulation.engine.state.records import UP, change, wide
-from gputwin.simulation.engine.world import World
+from gputwin.simulation.engine.state.lives import RUNNING_ROOT, seconds_left
+from gputwin.simulation.engine.state.records import wide
+from gputwin.simulation.engine.world import BY_BENEFIT, ON_BEST_NODE, World
 
 _OUT, _IN = 0, 1
 """What a shape's `reach` says: whether it is among the candidates of the present pass."""
@@ -124,38 +124,6 @@ def _add_candidates(world: World, count: int) -> int:
     return count
 
 
-@inlined
-def _shift(world: World, j: int, sign: int, told: bool) -> None:
-    """Free (sign -1) or take again (sign 1) what the running job j holds, on trial; `told`: the index is to know."""
-    first_slot = world.queue.jobs[j].first_slot
-    for i in range(first_slot, first_slot + world.queue.shapes[world.queue.jobs[j].shape].instances):
-        slot = world.slots[i]
-        n = wide(slot.node)
-        if world.machines.nodes[n].state == UP:
-            change(world.machines, world.requests, wide(slot.request), n, slot.devices, wide(sign))
-            if told:
-                touch(world.index, world.machines, n, sign < 0)
-
-
-@compiled
-def _tell(world: World, j: int) -> None:
-    """Let the index know of the nodes of job j, which was freed on trial."""
-    first_slot = world.queue.jobs[j].first_slot
-    for i in range(first_slot, first_slot + world.queue.shapes[world.queue.jobs[j].shape].instances):
-        touch(world.index, world.machines, wide(world.slots[i].node), True)
-
-
-@compiled
-def _node_with_room(world: World, r: int, v: int) -> int:
-    """Return a node of the freed job v on which an instance of r fits; -1 for none."""
-    first_slot = world.queue.jobs[v].first_slot
-    for i in range(first_slot, first_slot + world.queue.shapes[world.queue.jobs[v].shape].instances):
-        n = wide(world.slots[i].node)
-        if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) > 0:
-            return n
-    return wide(-1)
-
-
 @compiled
 def make_room(
     world: World, j: int, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any
@@ -168,53 +136,18 @@ def make_room(
         world.lives.victims[0] = 0
         if shrink_for(world, j, now, score, devices):
             return True
-    jobs, victims, root = world.queue.jobs, world.lives.victims, world.lives.counts[RUNNING_ROOT]
+    if world.settings[0].victims == ON_BEST_NODE:
+        return make_room_on_best_node(world, j, now, order, promotion, score, devices)
+    if world.settings[0].victims == BY_BENEFIT and not has_waited(world, j, now):
+        world.lives.victims[0] = 0
+        return False
+    jobs, root = world.queue.jobs, world.lives.counts[RUNNING_ROOT]
     limit = _claim(world, j, now, claim)
-    shape = world.queue.shapes[jobs[j].shape]
-    single = shape.instances == 1
-    r = wide(world.groups[shape.first_group].request)
-    count, fitting, node, told = 0, False, wide(-1), False
+    count, fitting, node, told = wide(0), False, wide(-1), False
     v = last(jobs, root)
     while v >= 0 and jobs[v].key > limit and not fitting:
-        count += 1
-        victims[count] = v
-        _shift(world, v, -1, told)
-        if single:
-            node = _node_with_room(world, r, v)
-            fitting = node >= 0
-        elif told or enough_in_all(world.machines, world.requests, world.groups, shape, world.index.allowed):
-            if not told:
-                # Before, there was too little in all: nobody looked for places.
-                for k in range(1, count + 1):
-                    _tell(world, wide(victims[k]))
-                told = True
-            fitting = all_fit(world, j, score, devices)
+        if world.settings[0].victims != BY_BENEFIT or pays(world, j, v, now):
+            count += 1
+            fitting, node, told = free_on_trial(world, j, v, count, told, score, devices)
         v = previous(jobs, root, v)
-    for k in range(count, 0, -1):
-        v = wide(victims[k])
-        _shift(world, v, 1, told)
-        if fitting:
-            if single:
-                still = room_on(world.machines, world.requests, world.index.allowed, r, node, FULL) > 0
-            else:
-                still = all_fit(world, j, score, devices)
-            if not still:
-                _shift(world, v, -1, told)
-                victims[k] = -1 - v
-    if not fitting:
-        victims[0] = 0
-        return False
-    kept = 0
-    for k in range(1, count + 1):
-        if victims[k] < 0:
-            v = wide(-1 - victims[k])
-            _shift(world, v, 1, told)
-            kept += 1
-            victims[kept] = v
-    victims[0] = kept
-    world.lives.counts[FOR] = j
-    for k in range(1, kept + 1):
-        v = wide(victims[k])
-        stop(world, v, now, wide(BY_PREEMPTION))
-        wait_again(world, v, now, order, promotion)
-    return True
+    return stop_needed(world, j, count, fitting, node, told, now, order, promotion, score, devices)

@@ -71,7 +71,9 @@ def place(world: World, j: int, score: Any, devices: Any) -> bool:
     """
     if place_in_order(world, j, score, devices):
         return True
-    return world.queue.shapes[world.queue.jobs[j].shape].groups > 1 and place_by_search(world, j)
+    # The search knows no MIG slices.
+    searches = world.settings[0].mig == 0 and world.queue.shapes[world.queue.jobs[j].shape].groups > 1
+    return searches and place_by_search(world, j)
 
 
 @compiled

@@ -193,7 +193,7 @@ def remove(queue: Queue, s: int, j: int) -> None:
     shape = queue.shapes[s]
     shape.root = _remove(queue.jobs, wide(shape.root), j)
     if shape.first == j:
-        shape.first = _leftmost(queue.jobs, wide(shape.root))
+        shape.first = first_below(queue.jobs, wide(shape.root))
     if queue.counts[FIRST] == j:
         queue.counts[FIRST] = -1
     shape.waiting -= 1
@@ -215,7 +215,8 @@ def first(queue: Queue, s: int) -> int:
 
 
 @compiled
-def _leftmost(jobs: Records, t: int) -> int:
+def first_below(jobs: Records, t: int) -> int:
+    """Return the job that goes first in the tree below t; -1 for none."""
     while t >= 0 and jobs[t].left >= 0:
         t = wide(jobs[t].left)
     return t

@@ -11,7 +11,19 @@ from gputwin.simulation.engine.queue.jobs import before, first
 from gputwin.simulation.engine.queue.shape_tree import precedes, update_leaf
 from gputwin.simulation.engine.queue.startable import has_all_room, within
 from gputwin.simulation.engine.state.records import wide
-from gputwin.simulation.engine.state.tenants import DIRTY, FLIPPED, OPENED, last_worked_out, mark
+from gputwin.simulation.engine.state.tenants import (
+    BY_NEXT_JOB,
+    DIRTY,
+    DRAWN,
+    FLIPPED,
+    IDEAL,
+    OPENED,
+    SUBMIT,
+    WORK,
+    draw_turn,
+    last_worked_out,
+    mark,
+)
 from gputwin.simulation.engine.world import World
 
 
@@ -44,6 +56,8 @@ def refresh_turns(world: World, now: float, turn: Any, gate: Any) -> None:
 @compiled
 def _refresh(world: World, t: int, now: float, turn: Any, gate: Any) -> None:
     turns, shapes = world.turns, world.queue.shapes
+    if world.settings[0].turns >= BY_NEXT_JOB:
+        _look_at_next(world, t)
     key = turn(world.tenants, t, now) if world.settings[0].turns != 0 else np.nan
     for k in range(turns.first[t], turns.first[t + 1]):
         s = wide(turns.classes[k])
@@ -64,6 +78,22 @@ def _refresh(world: World, t: int, now: float, turn: Any, gate: Any) -> None:
         if changed or (world.settings[0].turns != 0 and key != shape.turn):
             shape.turn = key
             update_leaf(world.queue.tree, world.queue.jobs, shapes, s)
+
+
+@compiled
+def _look_at_next(world: World, t: int) -> None:
+    """Note what the rule may ask about the waiting job of tenant t that goes first in order."""
+    turns, queue, tenants, j = world.turns, world.queue, world.tenants, wide(-1)
+    for k in range(turns.first[t], turns.first[t + 1]):
+        s = wide(turns.classes[k])
+        if queue.shapes[s].waiting > 0 and (j < 0 or before(queue.jobs, first(queue, s), j)):
+            j = first(queue, s)
+    job = queue.jobs[j]
+    tenants.next[t, SUBMIT], tenants.next[t, WORK] = job.submit, max(job.predicted - job.done, 0.0)
+    if tenants.ideal.size > 0:
+        tenants.next[t, IDEAL] = tenants.ideal[j]
+    if world.settings[0].turns == DRAWN:
+        draw_turn(tenants, t, wide(job.shape))
 
 
 @inlined

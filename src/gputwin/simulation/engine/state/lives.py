@@ -68,11 +68,24 @@ SEGMENTS, SPOTS, STARTED, INSTANCES, RUNNING_ROOT, SETTLED, SHRUNK, FOR, COUNTS 
 """Positions in Lives.counts: segments and spots logged, jobs that started at this instant, instances that run, the root
 of the tree of running jobs by rank, the end of the index's log when rates were last settled, how many jobs run on fewer
 instances than they ask for, and for whom jobs are preempted just now."""
-INTERVAL, SAVE, RESTART, RESIZE, SAVE_WHEN_PREEMPTED, MOST_STOPS, EXPONENT, SAVE_WHEN_DRAINED, COSTS = range(9)
+(
+    INTERVAL,
+    SAVE,
+    RESTART,
+    RESIZE,
+    SAVE_WHEN_PREEMPTED,
+    MOST_STOPS,
+    EXPONENT,
+    SAVE_WHEN_DRAINED,
+    EXIT,
+    SAVE_LATER,
+    COSTS,
+) = range(11)
 """Positions in Lives.costs: work between checkpoints, and what saving, restarting and resizing take, s; whether a
 preempted job saves what it has done; after how many stops a job gives up; and how its rate grows with its size: as
 (instances / instances asked for) to the power of EXPONENT; whether a job that a drained node stops
-saves what it has done."""
+saves what it has done; how long a job waits for those that make room for it to leave, s; and what a preempted job's save
+takes when it runs again, s (0: it has saved before it left)."""
 
 
 class Lives(NamedTuple):

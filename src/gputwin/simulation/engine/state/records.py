@@ -71,6 +71,11 @@ REQUEST = np.dtype(
         ("gpu_memory", np.int64),  # MiB of each device
         ("max_per_node", np.int64),  # -1: no limit
         ("application", np.int64),  # column of the residents table; -1: none
+        # Used by rules of sharing only:
+        ("kind", np.int64),  # type of job, row of the table of pairs
+        ("demand", np.int64),  # milli of each device that it would use alone
+        ("held", np.int64),  # MiB of each device that it fills, where that does not have to fit
+        ("starts", np.int64),  # bit set of the memory slices at which its MIG instance may begin; 0: not MIG
         # Kept by the index:
         ("slot", np.int64),
         ("seen", np.int64),  # end of the log up to which its scores are right; -1: they are not kept
@@ -181,14 +186,30 @@ def models_of(allowed: Flags) -> Ints:
     return bits
 
 
+class Sharing(NamedTuple):
+    """What rules of sharing are given: who runs beside whom, and how much that costs."""
+
+    numbers: Floats  # the rule's parameters, in the sequence it declares them
+    pairs: Floats  # [GPU model, kind, kind of the neighbour]: slowdown by a neighbour that asks for a whole GPU, less 1
+    memory: Ints  # [n] MiB of each device of the node; 0: not known
+    slots: Records  # World.slots
+    links: Records  # World.links
+
+
 class Knobs(NamedTuple):
     """What policies are given besides the state."""
 
     numbers: Floats  # CPU and GPU (milli) of the largest node
     order: Floats  # the order's parameters, in the sequence it declares them
     placement: Floats  # the placement's
+    preemption: Floats  # the preemption rule's
     typical: Records
     random: NDArray[np.uint64]
+    ratings: Floats  # [j] what does not change of a job's priority; empty: the order does not ask for it
+    shares: (
+        Floats  # [t] the fair-share factor of each tenant when priorities were last worked out; empty: not asked for
+    )
+    sharing: Sharing
 
 
 LARGEST_CPU, LARGEST_GPU = 0, 1
@@ -197,12 +218,18 @@ LARGEST_CPU, LARGEST_GPU = 0, 1
 
 @inlined
 def draw(knobs: Knobs) -> float:
-    """Return a uniform number in [0, 1) (xorshift64*, Vigna 2016), the same on every machine."""
-    x = knobs.random[0]
+    """Return a uniform number in [0, 1), the same on every machine."""
+    return uniform(knobs.random, 0)
+
+
+@inlined
+def uniform(states: NDArray[np.uint64], i: int) -> float:
+    """Return a uniform number in [0, 1) from the i-th generator (xorshift64*, Vigna 2016)."""
+    x = states[i]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
     x ^= x >> np.uint64(27)
-    knobs.random[0] = x
+    states[i] = x
     return float((x * np.uint64(2685821657736338717)) >> np.uint64(11)) / 9007199254740992.0
 
 
@@ -220,6 +247,10 @@ APPLICATIONS = 64
 """Where applications begin in Machines.residents; GPU classes come before."""
 FREE_MODELS = 4
 """Where GPU models begin in Machines.free."""
+
+
+START = 56
+"""Bits of a set of devices from here on: the memory slice at which a MIG instance begins; 0 without MIG."""
 
 
 @inlined
@@ -263,7 +294,8 @@ def change(machines: Machines, requests: Records, r: int, n: int, devices: int, 
             was = device.free
             now = was - sign * milli
             device.free = now
-            device.memory_free -= sign * request.gpu_memory
+            # A MIG instance takes the bits of its slices.
+            device.memory_free -= sign * (request.gpu_memory << (devices >> START))
             node.gpus_whole += (now == WHOLE) - (was == WHOLE)
     total = sign * milli * request.gpu_count
     node.gpu_free -= total

@@ -1,0 +1,1 @@
+"""Trees of quotas in a run: what queues may take, and whom they preempt (Kueue)."""

@@ -1,0 +1,78 @@
+"""Who took a job's place and whose place it took, and which quota held it back: what `explain` tells of rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from gputwin.core.units import format_duration
+from gputwin.simulation.engine.state.records import WHOLE
+from gputwin.simulation.result import SimulationResult
+
+_SHOWN = 5
+_STOPS = ("preempted", "failed", "drained")
+
+
+def stops_of(result: SimulationResult, row: int) -> list[dict[str, Any]]:
+    """Return when and why the job in this row was stopped, and the job that took its place, if one did."""
+    found = _segments(result).filter((pl.col("job") == row) & pl.col("why").is_in(_STOPS))
+    return [_told(result, segment, "by") for segment in found.sort("end_time").to_dicts()]
+
+
+def displaced_by(result: SimulationResult, row: int) -> list[dict[str, Any]]:
+    """Return the running jobs whose place the job in this row took, and when."""
+    found = _segments(result).filter(pl.col("by") == row)
+    return [_told(result, segment, "job") for segment in found.sort("end_time").to_dicts()]
+
+
+def quota_of(result: SimulationResult, tenant: str, submit: float) -> dict[str, float] | None:
+    """Return the GPUs a tenant may hold at most, and held when a job was submitted; None where there is no quota."""
+    fairness = result.scenario.fairness if "scenario" in result.manifest else None
+    if fairness is None or fairness.policy.name != "quota":
+        return None
+    given, terms = fairness.policy.parameters, fairness.tenants.get(tenant)
+    gpus = given.get("gpus", float("inf")) if terms is None or terms.gpus is None else terms.gpus
+    limit = min(gpus, given.get("share", 1.0) * float(result.nodes["gpu_count"].sum()))
+    jobs = result.jobs.select(pl.int_range(pl.len(), dtype=pl.UInt32).alias("job"), "tenant", "gpu_milli")
+    held = result.segments.filter((pl.col("start_time") <= submit) & (pl.col("end_time") > submit)).join(
+        jobs.filter(pl.col("tenant") == tenant), on="job"
+    )
+    return {"gpus_at_most": limit, "gpus_held_at_submission": float(held["gpu_milli"].sum()) / WHOLE}
+
+
+def stop_lines(stops: list[dict[str, Any]], displaced: list[dict[str, Any]]) -> list[str]:
+    """Return sentences about them."""
+    lines = []
+    if stops:
+        times = "once" if len(stops) == 1 else f"{len(stops)} times"
+        parts = [_sentence(s) for s in stops[:_SHOWN]]
+        more = f"; and {len(stops) - _SHOWN} more" if len(stops) > _SHOWN else ""
+        lines.append(f"It was stopped {times}: {'; '.join(parts)}{more}.")
+    if displaced:
+        names = ", ".join(f"{d['job_id']} ({d['tenant']})" for d in displaced[:_SHOWN])
+        more = f" and {len(displaced) - _SHOWN} more" if len(displaced) > _SHOWN else ""
+        lines.append(f"It took the place of {names}{more}.")
+    return lines
+
+
+def _sentence(stop: dict[str, Any]) -> str:
+    when = f"{stop['why']} after {format_duration(stop['ran_seconds'])}"
+    return f"{when} by job {stop['job_id']} ({stop['tenant']})" if stop["job_id"] else when
+
+
+def _segments(result: SimulationResult) -> pl.DataFrame:
+    frame = result.segments.with_columns(pl.col("why").cast(pl.String))
+    return frame if "by" in frame.columns else frame.with_columns(pl.lit(None, pl.UInt32).alias("by"))
+
+
+def _told(result: SimulationResult, segment: dict[str, Any], who: str) -> dict[str, Any]:
+    other = segment[who]
+    job = {} if other is None else result.jobs.row(int(other), named=True)
+    return {
+        "time": segment["end_time"],
+        "why": segment["why"],
+        "ran_seconds": segment["end_time"] - segment["start_time"],
+        "job_id": job.get("job_id"),
+        "tenant": job.get("tenant"),
+    }

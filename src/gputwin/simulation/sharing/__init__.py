@@ -1,0 +1,1 @@
+"""How a GPU is divided among jobs: one file per rule."""

@@ -1,0 +1,172 @@
+"""What the literature says about one scheduler against another, and whether it holds in a run: computed, with a reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from gputwin.studies.schedulers.contenders import BACKFILL, FAIRNESS, ORDER, PLACEMENT, PLANNER, PREEMPTION
+from gputwin.studies.schedulers.measure import FIGURES, Floats, Measured
+
+HOLDS, NO_DIFFERENCE, FAILS = "holds", "no difference", "does not hold"
+_NEGLIGIBLE = 0.01
+"""Relative difference of two figures below which neither is better."""
+_PER_JOB = ("mean_completion_hours", "p99_completion_hours", "mean_wait_hours", "p99_wait_hours", "mean_slowdown")
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A published claim: `figure` is lower (or higher) under `one` than under `other`."""
+
+    family: str
+    one: str
+    other: str
+    figure: str
+    lower: bool
+    source: str
+
+
+DIRECTIONS = (
+    Direction(ORDER, "sjf", "fifo", "mean_completion_hours", True, "Smith 1956; Weng et al. 2022"),
+    Direction(ORDER, "sjf", "fifo", "p99_wait_hours", False, "long jobs starve: Silberschatz et al."),
+    Direction(ORDER, "gpu-time", "sjf", "mean_completion_hours", True, "Gu et al. 2019, two-dimensional order"),
+    Direction(BACKFILL, "easy", "strict", "mean_wait_hours", True, "Lifka 1995"),
+    Direction(BACKFILL, "easy", "strict", "utilisation", False, "Lifka 1995"),
+    Direction(BACKFILL, "easy", "conservative", "mean_wait_hours", True, "Mu'alem and Feitelson 2001"),
+    Direction(BACKFILL, "conservative", "easy", "p99_wait_hours", True, "Srinivasan et al. 2002"),
+    Direction(BACKFILL, "sjf+easy", "easy", "mean_wait_hours", True, "Tsafrir et al. 2007"),
+    Direction(FAIRNESS, "drf", "fifo", "jain_fairness", False, "Ghodsi et al. 2011"),
+    Direction(FAIRNESS, "wfq", "fifo", "jain_fairness", False, "Demers et al. 1989"),
+    Direction(FAIRNESS, "fair-share", "fifo", "jain_fairness", False, "Kay and Lauder 1988"),
+    Direction(FAIRNESS, "quota", "fifo", "mean_completion_hours", False, "limits leave GPUs idle: Jeon et al. 2019"),
+    Direction(PLACEMENT, "fgd", "best-fit", "fragmentation", True, "Weng et al. 2023"),
+    Direction(PLACEMENT, "fgd", "random", "mean_wait_hours", True, "Weng et al. 2023"),
+    Direction(PLACEMENT, "best-fit", "worst-fit", "fragmentation", True, "Weng et al. 2023"),
+    Direction(PLACEMENT, "best-fit", "worst-fit", "mean_wait_hours", True, "packing keeps nodes whole for gangs"),
+    Direction(PREEMPTION, "srtf", "sjf", "mean_completion_hours", True, "Schrage 1968"),
+    Direction(PREEMPTION, "las", "fifo", "mean_completion_hours", True, "Gu et al. 2019, durations unknown"),
+    Direction(PREEMPTION, "srtf", "las", "mean_completion_hours", True, "knowing durations helps: Gu et al. 2019"),
+    Direction(PREEMPTION, "round-robin", "fifo", "mean_slowdown", True, "Xiao et al. 2018"),
+    Direction(PREEMPTION, "round-robin", "las", "wasted_gpu_hours", False, "each slice costs a switch"),
+    Direction(PLANNER, "max-min", "fifo", "jain_fairness", False, "Narayanan et al. 2020"),
+    Direction(PLANNER, "max-min", "fifo", "utilisation", True, "GPUs left within a round idle until the next"),
+    Direction(PLANNER, "finish-time", "max-min", "mean_completion_hours", True, "Mahajan et al. 2020"),
+)
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A direction in one setting: what came of it, both figures, and a sentence."""
+
+    direction: Direction
+    outcome: str
+    one: float
+    other: float
+    sentence: str
+
+
+def judge(direction: Direction, runs: Mapping[str, Measured]) -> Judgement | None:
+    """Return whether the direction holds in these runs; None where one of the two did not run."""
+    if direction.one not in runs or direction.other not in runs:
+        return None
+    one, other = runs[direction.one], runs[direction.other]
+    a, b = one.figures[direction.figure], other.figures[direction.figure]
+    scale = max(abs(a), abs(b))
+    if scale == 0 or abs(a - b) / scale < _NEGLIGIBLE:
+        outcome = NO_DIFFERENCE
+    else:
+        outcome = HOLDS if (a < b) == direction.lower else FAILS
+    return Judgement(direction, outcome, a, b, _sentence(direction, outcome, one, other))
+
+
+def _sentence(direction: Direction, outcome: str, one: Measured, other: Measured) -> str:
+    figure = FIGURES[direction.figure]
+    a, b = one.figures[direction.figure], other.figures[direction.figure]
+    way = "lower" if direction.lower else "higher"
+    claim = f"{direction.one} should have a {way} {figure.words} than {direction.other} ({direction.source})"
+    found = f"{a:,.{figure.digits}f} against {b:,.{figure.digits}f}"
+    if b and outcome != NO_DIFFERENCE:
+        found += f" ({a / b - 1:+.0%})"
+    if outcome == HOLDS:
+        return f"{claim}: holds, {found}."
+    return f"{claim}: {outcome}, {found}. {_why(direction, one, other)}"
+
+
+def _why(direction: Direction, one: Measured, other: Measured) -> str:
+    """Return what in the two runs the surprise comes from."""
+    if direction.family == PLACEMENT or direction.figure == "fragmentation":
+        return _fragmentation_matters(one, other)
+    if direction.figure in _PER_JOB and "p99" not in direction.figure:
+        return _whose_difference(one, other)
+    if "p99" in direction.figure:
+        return _whose_tail(one, other)
+    if direction.figure == "jain_fairness":
+        return _who_waits(one, other)
+    gap = one.figures["mean_wait_hours"] - other.figures["mean_wait_hours"]
+    return f"Mean waits differ by {gap:+.2f} h, preemptions by {_gap(one, other, 'preemptions'):+,.0f}."
+
+
+def _gap(one: Measured, other: Measured, figure: str) -> float:
+    return one.figures[figure] - other.figures[figure]
+
+
+def _fragmentation_matters(one: Measured, other: Measured) -> str:
+    parts = []
+    for run in (one, other):
+        total = sum(run.causes.values())
+        share = run.causes.get("fragmentation", 0.0) / total if total else 0.0
+        parts.append(f"{share:.0%} of waiting under {run.contender.name}")
+    fractions = float(((one.gpus > 0) & (one.gpus < 1)).mean())
+    return f"Fragmentation causes {' and '.join(parts)}; {fractions:.0%} of jobs ask for a part of a GPU."
+
+
+def _classes(run: Measured) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]:
+    """Return the jobs by length (against the median) and GPUs."""
+    long = run.duration > np.median(run.duration)
+    many = run.gpus > 1
+    return {
+        "short jobs of at most one GPU": ~long & ~many,
+        "short jobs of several GPUs": ~long & many,
+        "long jobs of at most one GPU": long & ~many,
+        "long jobs of several GPUs": long & many,
+    }
+
+
+def _whose_difference(one: Measured, other: Measured) -> str:
+    """Return which jobs the difference of the means comes from."""
+    gap: Floats = np.nan_to_num(one.completion - other.completion)
+    total = float(gap.sum())
+    by_class = {name: float(gap[rows].sum()) for name, rows in _classes(one).items()}
+    most = max(by_class, key=lambda name: by_class[name] * np.sign(total or 1.0))
+    count = int(_classes(one)[most].sum())
+    part = f"{by_class[most] / total:.0%} of the difference" if total else "nothing"
+    worse, better = int((gap > 1).sum()), int((gap < -1).sum())
+    return (
+        f"{count:,} {most} account for {part}; {better:,} jobs end earlier under {one.contender.name}, {worse:,} later, "
+        f"and {_gap(one, other, 'preemptions'):+,.0f} preemptions cost "
+        f"{_gap(one, other, 'wasted_gpu_hours'):+,.0f} GPU-hours."
+    )
+
+
+def _whose_tail(one: Measured, other: Measured) -> str:
+    """Return who the one per cent that completes last are."""
+    lines = []
+    for run in (one, other):
+        late = np.nan_to_num(run.completion)
+        tail = late >= np.quantile(late, 0.99)
+        service = float(run.duration[tail].sum() / max(late[tail].sum(), 1e-9))
+        lines.append(f"{service:.0%} under {run.contender.name}")
+    return (
+        f"Of the time in the system of the slowest 1 %, service itself is {' and '.join(lines)}: the rest is waiting."
+    )
+
+
+def _who_waits(one: Measured, other: Measured) -> str:
+    """Return how much is left for fairness to divide."""
+    return (
+        f"Jain's index is {other.figures['jain_fairness']:.3f} under {other.contender.name} already, and mean waits are "
+        f"{one.figures['mean_wait_hours']:.2f} and {other.figures['mean_wait_hours']:.2f} h: the index compares the time "
+        "served with the time in the system of each tenant, so it falls where tenants with short jobs wait longer."
+    )

@@ -1,0 +1,131 @@
+"""Schedulers side by side: figures that follow from runs, and sentences that follow from figures."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+import pytest
+
+from gputwin.cli.main import main
+from gputwin.core.errors import UserError
+from gputwin.simulation.cluster import Cluster, NodeGroup
+from gputwin.simulation.scenario import Scenario
+from gputwin.studies.schedulers.contenders import CONTENDERS, FAMILIES, Contender
+from gputwin.studies.schedulers.directions import DIRECTIONS, FAILS, HOLDS, NO_DIFFERENCE, Direction, judge
+from gputwin.studies.schedulers.measure import FIGURES, Measured
+from gputwin.studies.schedulers.settings import Setting, gpu_load, sized_for, synthetic_setting
+from gputwin.studies.schedulers.study import compare_schedulers, contenders_named, tables_markdown
+from gputwin.traces.dataset import Trace, TraceMeta
+from gputwin.traces.locate import open_trace
+from gputwin.traces.schema import TASKS, conform
+
+
+def a_trace(*jobs: tuple[float, float, int]) -> Trace:
+    """Return jobs of (submit, duration, GPUs)."""
+    made = pl.DataFrame(
+        {
+            "job_id": [f"j{i}" for i in range(len(jobs))],
+            "submit_time": [j[0] for j in jobs],
+            "duration_seconds": [j[1] for j in jobs],
+            "gpu_count": [j[2] for j in jobs],
+            "instances": [1] * len(jobs),
+            "tenant": [f"t{i % 2}" for i in range(len(jobs))],
+        }
+    )
+    tasks = conform(TASKS, made.lazy()).collect()
+    return Trace.from_frames({"tasks": tasks}, TraceMeta("test", "test"))
+
+
+def a_run(name: str, **figures: float) -> Measured:
+    none = np.zeros(1)
+    return Measured(Contender(name, "order"), dict.fromkeys(FIGURES, 1.0) | figures, {}, none, none, none, 0)
+
+
+def test_there_are_over_twenty_contenders_of_every_family_and_each_can_run():
+    assert len(CONTENDERS) >= 20
+    assert {c.family for c in CONTENDERS} == set(FAMILIES)
+    assert len({c.name for c in CONTENDERS}) == len(CONTENDERS)
+    for contender in CONTENDERS:
+        Scenario.model_validate({"trace": "x", **contender.fields}).check()
+
+
+def test_directions_speak_of_contenders_and_figures_that_exist():
+    names = {c.name for c in CONTENDERS}
+    for direction in DIRECTIONS:
+        assert {direction.one, direction.other} <= names
+        assert direction.figure in FIGURES
+        assert direction.family in FAMILIES
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "lower", "outcome"),
+    [(1.0, 2.0, True, HOLDS), (2.0, 1.0, True, FAILS), (2.0, 1.0, False, HOLDS), (1.0, 1.005, True, NO_DIFFERENCE)],
+)
+def test_a_direction_is_judged_by_the_figures(one, other, lower, outcome):
+    claim = Direction("order", "sjf", "fifo", "mean_wait_hours", lower, "somebody")
+    found = judge(claim, {"sjf": a_run("sjf", mean_wait_hours=one), "fifo": a_run("fifo", mean_wait_hours=other)})
+    assert found is not None
+    assert found.outcome == outcome
+    assert outcome in found.sentence
+    assert judge(claim, {"fifo": a_run("fifo")}) is None
+
+
+def test_a_table_worked_by_hand():
+    """All jobs need both GPUs: FIFO runs 50, 100, 10 s; under SJF the last overtakes the second."""
+    trace = a_trace((0.0, 50.0, 2), (1.0, 100.0, 2), (2.0, 10.0, 2))
+    setting = Setting("by hand", trace, Cluster("c", (NodeGroup("n", 1, gpus=2),)), 1.0, ())
+    found = compare_schedulers([setting], contenders_named(["fifo", "sjf"]), workers=1)[0]
+    fifo, sjf = (run.figures for run in found.runs)
+    assert fifo["mean_completion_hours"] * 3600 == pytest.approx((50 + 149 + 158) / 3)
+    assert sjf["mean_completion_hours"] * 3600 == pytest.approx((50 + 159 + 58) / 3)
+    assert fifo["mean_wait_hours"] * 3600 == pytest.approx((49 + 148) / 3)
+    assert fifo["makespan_hours"] * 3600 == sjf["makespan_hours"] * 3600 == pytest.approx(160)
+    assert fifo["preemptions"] == fifo["wasted_gpu_hours"] == 0
+    by_claim = {(j.direction.one, j.direction.figure): j.outcome for j in found.judgements}
+    assert by_claim["sjf", "mean_completion_hours"] == HOLDS
+    page = tables_markdown([found])
+    assert "| sjf | order |" in page
+    assert "**Order.** sjf should have a lower mean completion time than fifo" in page
+
+
+def test_preemption_shows_its_cost():
+    """A long job is stopped once for a short one: 30 s to save and 60 s to load again, on two GPUs."""
+    trace = a_trace((0.0, 1000.0, 2), (1.0, 10.0, 2))
+    setting = Setting("by hand", trace, Cluster("c", (NodeGroup("n", 1, gpus=2),)), 1.0, ())
+    srtf = compare_schedulers([setting], contenders_named(["srtf"]), workers=1)[0].runs[0].figures
+    assert srtf["preemptions"] == 1
+    assert srtf["wasted_gpu_hours"] == pytest.approx(2 * 90 / 3600)
+
+
+def test_clusters_are_sized_by_offered_load():
+    setting = synthetic_setting("pai2020", 300, seed=0, load=0.8)
+    assert setting.load == pytest.approx(0.8, abs=0.02)
+    assert "priorities are drawn" in setting.notes[0]
+    assert set(setting.trace.tasks["priority"].unique()) == {0, 1, 2}
+    assert synthetic_setting("pai2020", 300, seed=0, load=0.8).trace.tasks.equals(setting.trace.tasks)
+    trace = open_trace("synthetic:philly?jobs=300")
+    double = sized_for(trace, Cluster("c", (NodeGroup("n", 50, gpus=8),)), 0.5)
+    assert gpu_load(trace, double) == pytest.approx(0.5, abs=0.03)
+    assert replace(setting, notes=()).cluster == setting.cluster
+
+
+def test_from_the_command_line(capsys, tmp_path):
+    page = tmp_path / "page.md"
+    asked = ["reproduce", "schedulers", "--jobs", "200", "--policy", "fifo", "--policy", "best-fit", "--workers", "1"]
+    assert main([*asked, "--json", "-o", str(page)]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [s["setting"] for s in data["settings"]] == ["pai2020", "philly"]
+    row = data["settings"][0]["policies"][1]
+    assert row["policy"] == "best-fit"
+    assert set(FIGURES) <= set(row)
+    assert "| best-fit | placement |" in page.read_text()
+    assert main(["reproduce", "schedulers", "--policy", "none"]) == 2
+    assert "unknown scheduler 'none'; known: fifo" in capsys.readouterr().err
+
+
+def test_an_unknown_contender_is_named():
+    with pytest.raises(UserError, match="unknown scheduler 'x'"):
+        contenders_named(["x"])
