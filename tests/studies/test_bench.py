@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gputwin.autoscaling.decisions.registry import RULES as SCALING_RULES
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.rules import Scheduler
@@ -16,6 +17,7 @@ from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.measure import most_waiting
 from gputwin.studies.bench.plain import PlainSimulator
+from gputwin.studies.bench.scaling import measure_scaling
 from gputwin.studies.bench.suite import BENCHMARKS, run_suite
 from gputwin.studies.bench.workloads import MANY_SIZES, whole_gpu_jobs
 from tests.cli.process import gputwin
@@ -120,6 +122,18 @@ def test_bench_prints_one_json_object_with_the_figures_of_each_benchmark(tmp_pat
     expected = benchmark["jobs_per_cpu_second"] / benchmark["reference_jobs_per_cpu_second"]
     assert benchmark["ratio"] == pytest.approx(expected)
     assert figures["warm_start_cpu_seconds"] > 0
+
+
+def test_serving_and_decisions_are_measured_beside_the_most_they_may_take():
+    week, *decisions = measure_scaling(
+        ["serving, a week of 100,000 requests a day", "decide"], 300, 0, lambda text: None
+    )
+    assert (week.count, week.unit, week.most) == (300, "CPU s", 10.0)
+    assert week.p95_response_seconds is not None
+    assert week.p95_response_seconds > 0
+    assert {m.name for m in decisions} == {f"decide: {kind.name}" for kind in SCALING_RULES}
+    assert all(m.value > 0 and m.unit == "CPU µs" for m in decisions)
+    assert {m.name: m.most for m in decisions}["decide: hpa"] == 20.0
 
 
 def test_an_unknown_benchmark_is_a_mistake_that_names_the_known_ones():

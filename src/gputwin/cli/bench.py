@@ -11,7 +11,10 @@ from gputwin.cli.console import Json, Quiet, Seed, emit, progress, say, table
 
 def run(
     jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Jobs of each benchmark; its own number when not given.")
+        int | None,
+        typer.Option(
+            "--jobs", min=1, help="Jobs (requests, decisions) of each benchmark; its own number when not given."
+        ),
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this benchmark; repeatable.")] = None,
     large: Annotated[bool, typer.Option("--large", help="Also ten million jobs, and whole commands.")] = False,
@@ -71,6 +74,10 @@ def run(
             ]
             columns = ["command", "jobs", "CPU s", "jobs/CPU-s", "GiB", "mean wait"]
             table("Whole commands on jobs like PAI's, from making the trace to the saved run", columns, rows)
+        if figures.scaling:
+            rows = [[m.name, f"{m.count:,}", f"{m.value:,.1f} {m.unit}", f"{m.most:g}"] for m in figures.scaling]
+            columns = ["benchmark", "requests or decisions", "measured", "at most"]
+            table("Serving with every latency and a decision each 15 s, and one decision of each rule", columns, rows)
         say(f"warm start: gputwin simulate of 1,000 jobs takes {figures.warm_start_cpu_seconds:.2f} s of CPU")
         columns = ["simulator", "workload", "jobs", "jobs/CPU-s"]
         table("Other simulators, measured on machines like ours (2 cores, 24 GiB)", columns, PUBLISHED)

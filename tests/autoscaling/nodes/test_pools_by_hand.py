@@ -54,6 +54,25 @@ def test_a_gang_gets_only_the_nodes_it_lacks():
     assert done.score.launches == 2
 
 
+def test_jobs_that_nothing_can_stop_save_no_checkpoints():
+    # On demand and not movable: a save every 20 s would cost time and protect from nothing.
+    trace = trace_of_jobs((job(0, 100, TWO), job(300, 5, ONE)))
+    saving = Checkpoints(20.0, 5.0, 5.0)
+    done = simulate_pools(pools(), trace, PoolOptions(checkpoints=saving))
+    assert segments(done)[0] == (0, 30, 130, "finished")
+    spot = simulate_pools(pools(), trace, PoolOptions(checkpoints=saving), 1.0)
+    assert segments(spot)[0] == (0, 30, 150, "finished")
+
+
+def test_the_slowest_waits_are_split_by_cause_and_full_pools_are_named():
+    # Six jobs on at most four nodes: two wait for the boot and then for the first to end.
+    trace = trace_of_jobs((*(job(0, 100, TWO) for _ in range(6)), job(500, 5, ONE)))
+    score = simulate_pools(pools(count=4), trace, PoolOptions()).score
+    assert sum(score.slow_wait_causes.values()) == pytest.approx(130.0)
+    assert score.slow_wait_causes["node_startup"] == pytest.approx(30.0)
+    assert score.at_limit["n"] > 0.5
+
+
 def test_no_more_nodes_than_the_pool_may_have():
     trace = trace_of_jobs((*(job(0, 100, TWO) for _ in range(6)), job(500, 5, ONE)))
     done = simulate_pools(pools(count=4), trace, PoolOptions())

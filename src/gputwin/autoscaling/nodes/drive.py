@@ -49,8 +49,10 @@ class PoolLog:
     events: list[NodeEvent] = field(default_factory=list)
     decisions: int = 0
     longest_chain: int = 0
+    asked: int = 0
+    """Decisions at which jobs waited."""
     at_limit: Counter[str] = field(default_factory=Counter)
-    """Decisions at which jobs waited and no more nodes of a type could be had, by type."""
+    """Those of them at which no more nodes of a type could be had, by type."""
 
     def count(self, what: str) -> int:
         """Return how many nodes were launched, removed, reclaimed or refused."""
@@ -68,6 +70,8 @@ class PoolDriver:
         self._boots: dict[int, int] = {}
         self._life: dict[int, int] = {}
         self._names: dict[str, int] = {}
+        self._refused: tuple[object, ...] = ()
+        """Who waited, what could be had and which nodes were idle when nodes at work shown as full brought no launch."""
 
     def __call__(self, stepper: Stepper) -> None:
         """Take the run to where all jobs have started, or to where no rule helps those who wait."""
@@ -149,11 +153,17 @@ class PoolDriver:
         decision, memory = rule.decide(seen, self._memory)
         if seen.waiting and not decision.launches and not (state == BOOTING).any():
             # The rule thinks they fit on nodes on which the scheduler could not place them.
-            again, after = rule.decide(self._observer.observe(world, now, as_full=True), self._memory)
-            if again.launches:
-                decision, memory = again, after
+            idle = (state == UP) & (world.machines.nodes["first_slot"] < 0)
+            asked = (tuple(task.name for task in seen.waiting), tuple(room.items()), idle.tobytes())
+            if asked != self._refused:
+                again, after = rule.decide(self._observer.observe(world, now, as_full=True), self._memory)
+                if again.launches:
+                    decision, memory = again, after
+                else:
+                    self._refused = asked
         self._memory = memory
         if seen.waiting:
+            self.log.asked += 1
             self.log.at_limit.update(name for name, count in room.items() if count == 0)
         self.log.longest_chain = max(self.log.longest_chain, int(decision.measures.get("longest_chain", 0)))
         self._launch(stepper, now, decision.launches, room)

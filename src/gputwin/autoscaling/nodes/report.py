@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -42,6 +42,8 @@ class PoolRow:
     least_p95_wait_seconds: float
     most_p95_wait_seconds: float
     p99_wait_seconds: float
+    least_p99_wait_seconds: float
+    most_p99_wait_seconds: float
     startup_wait_seconds: float
     launches: float
     removals: float
@@ -52,6 +54,29 @@ class PoolRow:
     lost_gpu_hours: float
     unfinished: float
     gpu_hours: float
+    costs: tuple[float, ...]
+    """Of each run, by seed; so are the waits below."""
+    p95_waits_seconds: tuple[float, ...]
+    p99_waits_seconds: tuple[float, ...]
+    stopped_jobs: float
+    delay_quantiles: dict[str, float]
+    """Of the jobs that were stopped: how much longer each took than its work alone, s; mean over runs."""
+    slow_wait_causes: dict[str, float]
+    """Mean seconds by cause that the slowest 1 % of jobs waited."""
+    at_limit: dict[str, float]
+    """Share of the decisions made while jobs waited at which no more nodes of a type could be had."""
+
+    def explain_slowest(self) -> str | None:
+        """Return why the slowest 1 % of jobs waited, in a sentence; None where none waited."""
+        total = sum(self.slow_wait_causes.values())
+        if total <= 0:
+            return None
+        causes = sorted(self.slow_wait_causes.items(), key=lambda cause: -cause[1])
+        parts = ", ".join(f"{name.replace('_', ' ')} {s / total:.0%}" for name, s in causes if s / total >= 0.005)
+        full = [name for name, share in self.at_limit.items() if share >= 0.5]
+        limit = f"; at their limit at most decisions while jobs waited: {', '.join(full)}" if full else ""
+        who = self.rule if self.spot_share == 0 else f"{self.rule}, {self.spot_share:.0%} spot"
+        return f"{who}: the slowest 1 % of jobs waited {total:,.0f} s on average: {parts}{limit}."
 
 
 @dataclass(frozen=True)
@@ -90,11 +115,19 @@ class PoolReport:
             )
         risky = [row for row in self.rows if row.runs > 1]
         found += [
-            f"{row.rule}, {percent(row.spot_share)} spot, {row.runs} runs: cost {row.least_cost:,.0f} to "
-            f"{row.most_cost:,.0f}, "
-            f"p95 wait {row.least_p95_wait_seconds:,.0f} to {row.most_p95_wait_seconds:,.0f} s."
+            f"{row.rule}, {percent(row.spot_share)} spot, {row.runs} runs: cost {row.least_cost:,.0f} to {row.most_cost:,.0f}, "
+            f"p95 wait {row.least_p95_wait_seconds:,.0f} to {row.most_p95_wait_seconds:,.0f} s, "
+            f"p99 wait {row.least_p99_wait_seconds:,.0f} to {row.most_p99_wait_seconds:,.0f} s."
             for row in risky
         ]
+        found += [
+            f"{row.rule}, {percent(row.spot_share)} spot: {row.stopped_jobs:,.0f} jobs ({percent(row.stopped_jobs / self.jobs, 1)}) were "
+            f"stopped; each took longer by {row.delay_quantiles['p50']:,.0f} s (median), "
+            f"{row.delay_quantiles['p95']:,.0f} s (p95), {row.delay_quantiles['max']:,.0f} s (most)."
+            for row in self.rows
+            if row.delay_quantiles
+        ]
+        found += [sentence for row in self.rows if (sentence := row.explain_slowest()) is not None]
         found += [
             f"{row.rule}, {percent(row.spot_share)} spot: {row.unfinished:,.0f} jobs were not served."
             for row in self.rows
@@ -183,6 +216,7 @@ def _row(outcomes: Sequence[PoolOutcome]) -> PoolRow:
         return float(np.mean([getattr(s, name) for s in scores]))
 
     costs, p95 = [s.cost for s in scores], [s.p95_wait_seconds for s in scores]
+    p99 = [s.p99_wait_seconds for s in scores]
     total = max(sum(costs), 1e-12)
     return PoolRow(
         scores[0].rule,
@@ -199,6 +233,8 @@ def _row(outcomes: Sequence[PoolOutcome]) -> PoolRow:
         min(p95),
         max(p95),
         mean("p99_wait_seconds"),
+        min(p99),
+        max(p99),
         mean("startup_wait_seconds"),
         mean("launches"),
         mean("removals"),
@@ -209,7 +245,20 @@ def _row(outcomes: Sequence[PoolOutcome]) -> PoolRow:
         mean("lost_gpu_hours"),
         mean("unfinished"),
         mean("gpu_hours"),
+        tuple(costs),
+        tuple(p95),
+        tuple(p99),
+        mean("stopped_jobs"),
+        _means([s.delay_quantiles for s in scores if s.delay_quantiles]),
+        _means([s.slow_wait_causes for s in scores]),
+        _means([s.at_limit for s in scores]),
     )
+
+
+def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the mean of each entry; what is missing counts as 0."""
+    names = dict.fromkeys(name for one in found for name in one)
+    return {name: float(np.mean([one.get(name, 0.0) for one in found])) for name in names}
 
 
 def write_report(report: PoolReport, folder: Path) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gputwin.autoscaling.nodes.bill import NodeBill, bill_nodes
 from gputwin.autoscaling.nodes.drive import NodeEvent, PoolDriver
@@ -27,6 +28,7 @@ from gputwin.traces.dataset import Trace
 
 Progress = Callable[[str], None]
 FIXED = "fixed"
+Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -59,6 +61,13 @@ class PoolScore:
     """Jobs that were never served, or gave up."""
     gpu_hours: float
     """GPU-hours that jobs held within the window that is billed."""
+    slow_wait_causes: Mapping[str, float] = field(default_factory=dict)
+    """Mean seconds by cause that the slowest 1 % of jobs waited; they add up to their mean wait."""
+    at_limit: Mapping[str, float] = field(default_factory=dict)
+    """Share of the decisions made while jobs waited at which no more nodes of a type could be had, by type."""
+    delay_quantiles: Mapping[str, float] = field(default_factory=dict)
+    """Of the jobs that were stopped: how much longer each took than its work alone, s (lost work, restarts, saves)."""
+    stopped_jobs: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the score as plain data."""
@@ -151,10 +160,18 @@ def _outcome(
     started = ~np.isnan(jobs["start"])
     startup = share[started, CAUSE_NAMES.index("node_startup")]
     stops, lost = 0, 0.0
+    delays: dict[str, float] = {}
+    stopped = 0
     if changed:
         why = world.lives.segments["why"][: world.lives.counts[SEGMENTS]]
-        stops = int(((why == BY_DRAIN) | (why == BY_FAILURE)).sum())
         lives = world.lives.records
+        left = np.isin(why, (BY_DRAIN, BY_FAILURE))
+        stops = int(left.sum())
+        who = np.unique(world.lives.segments["job"][: world.lives.counts[SEGMENTS]][left])
+        stopped = int(who.size)
+        delay = (lives["lost"] + lives["overheads"])[who]
+        if stopped:
+            delays = {f"p{q}": float(np.quantile(delay, q / 100)) for q in (50, 95, 99)} | {"max": float(delay.max())}
         lost = float(((lives["lost"] + lives["overheads"]) * jobs["gpu_milli"]).sum()) / 1000.0 / HOUR
     gpus = world.machines.nodes["gpu_count"]
     p95, p99 = np.quantile(waits, [0.95, 0.99]) if waits.size else (0.0, 0.0)
@@ -180,5 +197,19 @@ def _outcome(
         lost,
         int(np.isin(jobs["outcome"], (WAITS, GAVE_UP)).sum()),
         float((billed.allocated_seconds * gpus).sum()) / HOUR,
+        _slow_causes(job_times(done).wait, share),
+        {name: count / driver.log.asked for name, count in driver.log.at_limit.items()},
+        delays,
+        stopped,
     )
     return PoolOutcome(score, tuple(driver.log.events), billed, done)
+
+
+def _slow_causes(waits: Floats, share: Floats) -> dict[str, float]:
+    """Return the mean seconds by cause of the slowest 1 % of jobs that started."""
+    known = np.isfinite(waits)
+    if not known.any() or waits[known].max() <= 0:
+        return {}
+    slow = known & (waits >= np.quantile(waits[known], 0.99)) & (waits > 0)
+    means = share[slow].mean(axis=0)
+    return {name: float(seconds) for name, seconds in zip(CAUSE_NAMES, means, strict=True) if seconds > 0}

@@ -23,7 +23,7 @@ POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
 
 @dataclass(frozen=True, slots=True)
 class KarpenterMemory:
-    """The move under validation, how many replacements led to each node, and a counter for names."""
+    """The move under validation, how many replacements led to a node (if any did), and a counter for names."""
 
     move: Move | None = None
     found_s: float = 0.0
@@ -89,11 +89,13 @@ class Karpenter:
         known = [node for node in observation.nodes if node.type in self.by_name]
         stays = [node for node in known if not node.is_leaving]
         launches, unplaced = self.provision(observation, stays, memory.launched)
-        chains = {node.name: memory.chains.get(node.name, 0) for node in known}
+        chains: dict[str, int] = {}
+        if memory.chains:
+            names = {node.name for node in known}
+            chains = {name: length for name, length in memory.chains.items() if name in names}
         if launches:
             reason = f"{len(observation.waiting) - len(unplaced)} waiting tasks need {len(launches)} new nodes"
             decision = PoolDecision(observation.time_s, f"{self.name}:provision", launches, (), (reason,), (), unplaced)
-            chains |= {launch.name: 0 for launch in launches}
             after = KarpenterMemory(None, 0.0, chains, memory.longest_chain, memory.launched + len(launches))
             return decision, after
         return self._consolidate(observation, memory, known, chains, unplaced)
@@ -174,7 +176,7 @@ class Karpenter:
         longest = memory.longest_chain
         launches: tuple[Launch, ...] = ()
         if move.replacement:
-            chain = 1 + max(chains[name] for name in move.nodes)
+            chain = 1 + max(chains.get(name, 0) for name in move.nodes)
             longest = max(longest, chain)
             name = f"{self.pool}-{memory.launched + 1}"
             launches = (Launch(name, move.replacement, self.pool, move.reason, chain),)

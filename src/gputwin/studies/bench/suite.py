@@ -18,6 +18,7 @@ from gputwin.simulation.tenants import Fairness
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.commands import COMMANDS, CommandMeasurement, cpu_of, measure_commands
 from gputwin.studies.bench.measure import Benchmark, Measurement, measure
+from gputwin.studies.bench.scaling import SCALING, ScalingMeasurement, measure_scaling
 from gputwin.studies.bench.workloads import (
     FOUR_SIZES,
     MANY_SIZES,
@@ -104,6 +105,7 @@ class Figures:
     benchmarks: tuple[Measurement, ...]
     commands: tuple[CommandMeasurement, ...]
     warm_start_cpu_seconds: float
+    scaling: tuple[ScalingMeasurement, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain data."""
@@ -111,6 +113,7 @@ class Figures:
             "benchmarks": [asdict(b) for b in self.benchmarks],
             "commands": [asdict(c) for c in self.commands],
             "warm_start_cpu_seconds": self.warm_start_cpu_seconds,
+            "scaling": [asdict(s) for s in self.scaling],
         }
 
 
@@ -124,8 +127,8 @@ def run_suite(
 ) -> Figures:
     """Return the figures of all benchmarks, or `only` those named; `jobs` replaces each one's own number of jobs."""
     for name in only:
-        if name not in BENCHMARKS and name not in COMMANDS:
-            raise UserError(f"unknown benchmark '{name}'; known: {'; '.join([*BENCHMARKS, *COMMANDS])}")
+        if name not in (known := (*BENCHMARKS, *COMMANDS, *SCALING)):
+            raise UserError(f"unknown benchmark '{name}'; known: {'; '.join(known)}")
     chosen = [b for b in _BENCHMARKS if (b.name in only if only else large or not b.large)]
     measured = []
     for benchmark in chosen:
@@ -133,8 +136,9 @@ def run_suite(
         progress(f"{benchmark.name}: {count:,} jobs")
         measured.append(_in_process_of_its_own(benchmark.name, count, seed))
     commands = measure_commands([c for c in COMMANDS if (c in only if only else large)], jobs, seed, progress)
+    scaling = measure_scaling([s for s in SCALING if not only or s in only], jobs, seed, progress)
     progress("warm start")
-    return Figures(_beside_few_shapes(measured), commands, warm_start_cpu_seconds())
+    return Figures(_beside_few_shapes(measured), commands, warm_start_cpu_seconds(), scaling)
 
 
 def _beside_few_shapes(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
