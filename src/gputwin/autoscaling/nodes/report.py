@@ -72,10 +72,10 @@ class PoolRow:
         if total <= 0:
             return None
         causes = sorted(self.slow_wait_causes.items(), key=lambda cause: -cause[1])
-        parts = ", ".join(f"{name.replace('_', ' ')} {s / total:.0%}" for name, s in causes if s / total >= 0.005)
+        parts = ", ".join(f"{name.replace('_', ' ')} {percent(s / total)}" for name, s in causes if s / total >= 0.005)
         full = [name for name, share in self.at_limit.items() if share >= 0.5]
         limit = f"; at their limit at most decisions while jobs waited: {', '.join(full)}" if full else ""
-        who = self.rule if self.spot_share == 0 else f"{self.rule}, {self.spot_share:.0%} spot"
+        who = self.rule if self.spot_share == 0 else f"{self.rule}, {percent(self.spot_share)} spot"
         return f"{who}: the slowest 1 % of jobs waited {total:,.0f} s on average: {parts}{limit}."
 
 
@@ -115,14 +115,16 @@ class PoolReport:
             )
         risky = [row for row in self.rows if row.runs > 1]
         found += [
-            f"{row.rule}, {percent(row.spot_share)} spot, {row.runs} runs: cost {row.least_cost:,.0f} to {row.most_cost:,.0f}, "
+            f"{row.rule}, {percent(row.spot_share)} spot, {row.runs} runs: "
+            f"cost {row.least_cost:,.0f} to {row.most_cost:,.0f}, "
             f"p95 wait {row.least_p95_wait_seconds:,.0f} to {row.most_p95_wait_seconds:,.0f} s, "
             f"p99 wait {row.least_p99_wait_seconds:,.0f} to {row.most_p99_wait_seconds:,.0f} s."
             for row in risky
         ]
         found += [
-            f"{row.rule}, {percent(row.spot_share)} spot: {row.stopped_jobs:,.0f} jobs ({percent(row.stopped_jobs / self.jobs, 1)}) were "
-            f"stopped; each took longer by {row.delay_quantiles['p50']:,.0f} s (median), "
+            f"{row.rule}, {percent(row.spot_share)} spot: {row.stopped_jobs:,.0f} jobs "
+            f"({percent(row.stopped_jobs / self.jobs, 1)}) were stopped; "
+            f"each took longer by {row.delay_quantiles['p50']:,.0f} s (median), "
             f"{row.delay_quantiles['p95']:,.0f} s (p95), {row.delay_quantiles['max']:,.0f} s (most)."
             for row in self.rows
             if row.delay_quantiles
