@@ -83,8 +83,8 @@ def _serving(run: ServingRun, count: int | None, seed: int) -> ScalingMeasuremen
     rng, arrival = stream(seed, "sizes"), _daily(requests, run.span_seconds, seed)
     if run.has_tokens:
         system: Slots | Engine = ENGINES["llama-3.1-8b"]
-        sizes = {"input_tokens": rng.integers(50, 1500, requests), "output_tokens": rng.integers(10, 300, requests)}
-        load, target = Load(arrival, **sizes), 64.0
+        asked, answered = rng.integers(50, 1500, requests), rng.integers(10, 300, requests)
+        load, target = Load(arrival, input_tokens=asked, output_tokens=answered), 64.0
     else:
         system = Slots()
         load, target = Load(arrival, service=rng.exponential(10.0, requests)), 0.8
