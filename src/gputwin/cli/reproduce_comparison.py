@@ -34,7 +34,7 @@ def schedulers(
     """Compare schedulers on synthetic PAI 2020 and on Philly: completion, waits, fairness, fragmentation, energy.
 
     Clusters are sized so that the jobs offer them the load. What the literature says of one scheduler against another is
-    judged by the figures. Takes a few minutes, and more the first time, when the engine is compiled.
+    judged by the figures. Takes longer the first time, when the engine is compiled.
 
     Examples:
 
