@@ -3,232 +3,52 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
-from gputwin.core.errors import InputError, UserError, shorten
-from gputwin.simulation.checkpointing import CheckpointCosts, interval
-from gputwin.simulation.cluster import Cluster, cluster_of
-from gputwin.simulation.faults.presets import preset_named
-from gputwin.simulation.interference.table import BUILT_IN, read_table
-from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Fleet, Maintenance
-from gputwin.simulation.planning.drive import Planning
-from gputwin.simulation.policy import SHARINGS, load_policies, parse_policy, settle
+from gputwin.core.errors import InputError, shorten
+from gputwin.simulation.cluster import Cluster
+from gputwin.simulation.interference.table import read_table
+from gputwin.simulation.interruptions import Checkpoints, Elasticity
+from gputwin.simulation.policy import SHARINGS, load_policies, parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.rules import Changes, Scheduler, check_rules
+from gputwin.simulation.scenario_parts import (
+    AtLeastZero,
+    CheckpointSpec,
+    Choice,
+    ElasticitySpec,
+    FairnessSpec,
+    FaultSpec,
+    InterferenceSpec,
+    Part,
+    PlannerSpec,
+    Policy,
+    Positive,
+    PowerSpec,
+    SliceSpec,
+    SpeedSpec,
+    as_cluster,
+    as_fairness,
+    as_interference,
+    as_planner,
+    as_sharing,
+    exact,
+)
+from gputwin.simulation.scenario_settings import checkpoint_interval, fairness_of, faults_of, planning_of
 from gputwin.simulation.shared import GpuSharing
-from gputwin.simulation.tenants import Fairness, Terms
 from gputwin.simulation.validation import first_mistake
 
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 FILE_ENDINGS = (".yaml", ".yml")
-NO_RULE = "none"
-"""Instead of a rule of fairness: tenants have terms only."""
 RULES = ("order", "backfill", "placement")
 """Fields that are always written."""
 
 
-class _Part(BaseModel):
-    """Data that does not change and has no field that is not declared."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class Choice(_Part):
-    """A policy by name, with values for its parameters; written as "name" or "name:parameter=value,…"."""
-
-    name: str
-    parameters: dict[str, float] = Field(default_factory=dict)
-
-    def __str__(self) -> str:
-        given = ",".join(f"{k}={_exact(v)}" for k, v in self.parameters.items())
-        return f"{self.name}:{given}" if given else self.name
-
-
-def _exact(value: float) -> str:
-    """Return the number as text that reads back as the same number."""
-    short = f"{value:g}"
-    return short if float(short) == value else repr(value)
-
-
-def _as_choice(value: Any) -> Any:
-    if not isinstance(value, str):
-        return value
-    try:
-        name, parameters = parse_policy(value)
-    except UserError as error:
-        raise ValueError(str(error)) from None
-    return {"name": name, "parameters": parameters}
-
-
-Policy = Annotated[Choice, BeforeValidator(_as_choice), PlainSerializer(str, return_type=str)]
-
-
-def _as_cluster(value: Any) -> Any:
-    """Return a cluster written out in place; a name stays a name."""
-    if not isinstance(value, Mapping):
-        return value
-    try:
-        return cluster_of(dict(value))
-    except InputError as error:
-        raise ValueError(f"{error.field}: {error.problem}" if error.field else error.problem) from None
-    except UserError as error:
-        raise ValueError(str(error)) from None
-
-
-class SliceSpec(_Part):
-    """The tasks that arrive in [start_time, end_time), s of the trace's clock."""
-
-    start_time: Finite | None = None
-    end_time: Finite | None = None
-
-
-class SpeedSpec(_Part):
-    """How fast jobs run: a rule, and work a second by GPU model, 1 where a model is not named."""
-
-    policy: Policy = Choice(name="gpu-model")
-    by_model: dict[str, Positive] = Field(default_factory=dict)
-
-
-class CheckpointSpec(_Part):
-    """When jobs save their work, and what that and a restart take (`interruptions.Checkpoints`)."""
-
-    interval_seconds: AtLeastZero | None = None
-    rule: Literal["fixed", "young", "daly", "exact"] = "fixed"
-    """Where the interval comes from: given, or from the time to save and the nodes' mean time between failures."""
-    save_seconds: AtLeastZero = 0.0
-    restart_seconds: AtLeastZero = 0.0
-    resize_seconds: AtLeastZero = 0.0
-    on_preemption: bool = True
-    grace_seconds: AtLeastZero | None = None
-    most_stops: Annotated[int, Field(ge=1)] = 10_000
-
-
-class MaintenanceSpec(_Part):
-    """A window in which a node, by its row in the cluster, is not there; times in s of the trace's clock."""
-
-    node: Annotated[int, Field(ge=0)]
-    drain_time: Finite | None = None
-    down_time: Finite
-    up_time: Finite | None = None
-
-
-class FaultSpec(_Part):
-    """How nodes fail and are repaired, and planned maintenance (`interruptions.Faults`, `interruptions.Fleet`)."""
-
-    preset: str | None = None
-    """Published failure rates by name instead of `mtbf_seconds` (`faults/presets.py`)."""
-    mtbf_seconds: Positive | None = None
-    shape: Positive = 1.0
-    repair_seconds: Positive = 3600.0
-    repair: Literal["exponential", "weibull", "lognormal", "fixed"] = "exponential"
-    repair_sigma: Positive = 1.0
-    repair_shape: Positive = 1.0
-    maintenance: tuple[MaintenanceSpec, ...] = ()
-    gpu_mtbf_seconds: Positive | None = None
-    rack_mtbf_seconds: Positive | None = None
-    rack_repair_seconds: Positive = 3600.0
-    log: str | None = None
-    """A CSV file of failures that are replayed: node, down_time, up_time."""
-    maintenance_period_seconds: Positive | None = None
-    """Each node is maintained once in this time, one after the other."""
-    maintenance_seconds: Positive = 3600.0
-    maintenance_notice_seconds: AtLeastZero = 0.0
-
-
-class ElasticitySpec(_Part):
-    """Running jobs may be shrunk to let others in; `scaling_exponent` is how their speed grows with their size."""
-
-    least_share: Annotated[float, Field(gt=0, le=1)] = 0.5
-    scaling_exponent: Annotated[float, Field(gt=0, le=1)]
-
-
-class TenantSpec(_Part):
-    """The terms of one tenant: its weight against others, how many GPUs it may hold (no limit where not given), and how
-    many are guaranteed (with `quota:reclaim=1`: its part by weight where not given).
-    """
-
-    weight: Positive = 1.0
-    gpus: AtLeastZero | None = None
-    weights: dict[Literal["cpu", "memory", "gpu", "gpu_memory"], Positive] = Field(default_factory=dict)
-    """By resource, where they differ from `weight`: tickets of a lottery, weights of DRF."""
-    group: str = ""
-    """Its place in the tree of tenants, as in research/nlp; for hdrf and slurm-multifactor."""
-    guaranteed: AtLeastZero | None = None
-
-
-class FairnessSpec(_Part):
-    """Fairness between tenants: the rule, and the terms of those tenants that have their own, by name.
-
-    The rule `none` is none at all: the terms are for an order that weighs tenants.
-    """
-
-    policy: Policy
-    tenants: dict[str, TenantSpec] = Field(default_factory=dict)
-    groups: dict[str, Positive] = Field(default_factory=dict)
-    """Weights of groups among their siblings, by path; 1 where not given."""
-    queues: str | None = None
-    """A YAML file of Kueue's ClusterQueues, Cohorts and LocalQueues, for kueue-classical and kueue-fair."""
-    default_queue: str | None = None
-    """The ClusterQueue of tenants that have no queue of their own; without it, such a tenant is an error."""
-
-
-def _as_fairness(value: Any) -> Any:
-    return {"policy": value} if isinstance(value, str) else value
-
-
-class PlannerSpec(_Part):
-    """A planner that says at rounds who runs on which GPU model (`planning/`), instead of order and backfill."""
-
-    policy: str
-    round_seconds: Positive = 360.0
-    least_replan_seconds: AtLeastZero = 0.0
-    """A plan is made anew when jobs have come or left, but not sooner than this after the last."""
-
-
-def _as_planner(value: Any) -> Any:
-    return {"policy": value} if isinstance(value, str) else value
-
-
-def _as_sharing(value: Any) -> Any:
-    if isinstance(value, str):
-        value = _as_choice(value)
-    if isinstance(value, Mapping) and isinstance(value.get("name"), str):
-        try:
-            settle(SHARINGS.get(value["name"]), value.get("parameters") or {})
-        except UserError as error:
-            raise ValueError(str(error)) from None
-    return value
-
-
-class InterferenceSpec(_Part):
-    """How much jobs on one GPU slow each other: the built-in table of pairs, or a file in Gavel's format."""
-
-    table: str = BUILT_IN
-
-
-def _as_interference(value: Any) -> Any:
-    return {"table": value} if isinstance(value, str) else value
-
-
-class PowerSpec(_Part):
-    """Energy and carbon are told; `limits` are power limits by GPU model, W, which slow jobs on it.
-
-    `carbon` is the intensity of the grid, g/kWh: a number, or a CSV file with columns time_seconds, grams_per_kwh.
-    """
-
-    limits: dict[str, Positive] = Field(default_factory=dict)
-    carbon: str = "400"
-
-
-class Scenario(_Part):
+class Scenario(Part):
     """One run: what ran, on what, under which rules, and what may go wrong meanwhile."""
 
     trace: str | tuple[str, ...]
@@ -239,19 +59,19 @@ class Scenario(_Part):
     slice: SliceSpec | None = None
     load_scale: Positive = 1.0
     """Demand as a multiple of the trace's: the same jobs arrive so many times as fast."""
-    cluster: Annotated[str | Cluster | None, BeforeValidator(_as_cluster)] = None
+    cluster: Annotated[str | Cluster | None, BeforeValidator(as_cluster)] = None
     """A name, a file, or the node groups themselves; the trace's own nodes where nothing is given."""
     policies: tuple[str, ...] = ()
     """Python files with policies of one's own."""
     order: Policy = Choice(name=Scheduler.order)
     backfill: str = Scheduler.backfill
     placement: Policy = Choice(name=Scheduler.placement)
-    fairness: Annotated[FairnessSpec | None, BeforeValidator(_as_fairness)] = None
-    planner: Annotated[PlannerSpec | None, BeforeValidator(_as_planner)] = None
+    fairness: Annotated[FairnessSpec | None, BeforeValidator(as_fairness)] = None
+    planner: Annotated[PlannerSpec | None, BeforeValidator(as_planner)] = None
     preemption: str = ""
-    sharing: Annotated[Policy, BeforeValidator(_as_sharing)] = Choice(name="fraction")
+    sharing: Annotated[Policy, BeforeValidator(as_sharing)] = Choice(name="fraction")
     """How a GPU is divided: a rule of `sharing/`, as in time-slice:most=4."""
-    interference: Annotated[InterferenceSpec | None, BeforeValidator(_as_interference)] = None
+    interference: Annotated[InterferenceSpec | None, BeforeValidator(as_interference)] = None
     """Jobs on one GPU slow each other."""
     speed: SpeedSpec | None = None
     elasticity: ElasticitySpec | None = None
@@ -272,14 +92,14 @@ class Scenario(_Part):
             self.placement.name,
             self.order.parameters,
             self.placement.parameters,
-            None if self.fairness is None else _fairness(self.fairness),
+            None if self.fairness is None else fairness_of(self.fairness),
         )
 
     @property
     def changes(self) -> Changes:
         """Return what may change while jobs run, as the engine takes it."""
         saved = self.checkpoints.model_dump(exclude={"rule"})
-        saved["interval_seconds"] = _interval(self.checkpoints, self.faults)
+        saved["interval_seconds"] = checkpoint_interval(self.checkpoints, self.faults)
         elastic = self.elasticity
         speeds = {} if self.speed is None else dict(self.speed.by_model)
         limits = {} if self.power is None else self.power.limits
@@ -293,9 +113,9 @@ class Scenario(_Part):
             speeds=speeds,
             speed_parameters={} if self.speed is None else self.speed.policy.parameters,
             checkpoints=Checkpoints(**saved),
-            faults=None if self.faults is None else _faults(self.faults),
+            faults=None if self.faults is None else faults_of(self.faults),
             elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
-            planning=None if self.planner is None else _planning(self.planner),
+            planning=None if self.planner is None else planning_of(self.planner),
             sharing=self.gpu_sharing,
         )
 
@@ -340,72 +160,6 @@ class Scenario(_Part):
         return yaml.safe_dump(self.to_data(), sort_keys=False, allow_unicode=True)
 
 
-def _or_infinity(value: float | None) -> float:
-    return math.inf if value is None else value
-
-
-def _terms(spec: TenantSpec) -> Terms:
-    weights: dict[str, float] = dict(spec.weights.items())
-    return Terms(spec.weight, spec.gpus, weights, spec.group, spec.guaranteed)
-
-
-def _fairness(spec: FairnessSpec) -> Fairness:
-    terms = {name: _terms(tenant) for name, tenant in spec.tenants.items()}
-    rule = "" if spec.policy.name == NO_RULE else spec.policy.name
-    return Fairness(rule, spec.policy.parameters, terms, dict(spec.groups), spec.queues, spec.default_queue)
-
-
-def _interval(spec: CheckpointSpec, faults: FaultSpec | None) -> float:
-    """Return the work between two checkpoints, s: as given, or by the rule."""
-    if spec.rule == "fixed":
-        return _or_infinity(spec.interval_seconds)
-    if spec.interval_seconds is not None:
-        raise UserError(f"checkpoints have an interval and the rule '{spec.rule}'; give one of them")
-    mtbf = None if faults is None else _mtbf(faults)
-    if mtbf is None or not spec.save_seconds:
-        raise UserError(f"the checkpoint rule '{spec.rule}' needs a time to save and a mean time between failures")
-    return interval(spec.rule, CheckpointCosts(spec.save_seconds, spec.restart_seconds, mtbf))
-
-
-def _mtbf(spec: FaultSpec) -> float | None:
-    """Return the mean time between failures of a node by itself, s: as given, or of the preset."""
-    if spec.preset is None:
-        return spec.mtbf_seconds
-    if spec.mtbf_seconds is not None:
-        raise UserError(f"faults have an mtbf_seconds and the preset '{spec.preset}'; give one of them")
-    return preset_named(spec.preset).mtbf_seconds
-
-
-def _planning(spec: PlannerSpec) -> Planning:
-    return Planning(spec.policy, spec.round_seconds, spec.least_replan_seconds)
-
-
-def _faults(spec: FaultSpec) -> Faults:
-    windows = tuple(
-        Maintenance(w.node, _or_infinity(w.drain_time), w.down_time, _or_infinity(w.up_time)) for w in spec.maintenance
-    )
-    fleet = Fleet(
-        _or_infinity(spec.gpu_mtbf_seconds),
-        _or_infinity(spec.rack_mtbf_seconds),
-        spec.rack_repair_seconds,
-        spec.log or "",
-        _or_infinity(spec.maintenance_period_seconds),
-        spec.maintenance_seconds,
-        spec.maintenance_notice_seconds,
-    )
-    drawn = (spec.gpu_mtbf_seconds, spec.rack_mtbf_seconds, spec.log, spec.maintenance_period_seconds)
-    return Faults(
-        _or_infinity(_mtbf(spec)),
-        spec.shape,
-        spec.repair_seconds,
-        spec.repair,
-        spec.repair_sigma,
-        windows,
-        spec.repair_shape,
-        fleet if any(part is not None for part in drawn) else None,
-    )
-
-
 def scenario_of(data: Mapping[str, Any], file: Path | None = None) -> Scenario:
     """Return the scenario that plain data describes; the first thing that is wrong is a user error with its path."""
     try:
@@ -448,4 +202,4 @@ def leaves(value: Any, path: str = "") -> dict[str, str]:
         return {k: v for key, part in pairs for k, v in leaves(part, f"{path}.{key}" if path else str(key)).items()}
     if value is None or value == "":
         return {}
-    return {path: _exact(value) if isinstance(value, float) else str(value)}
+    return {path: exact(value) if isinstance(value, float) else str(value)}

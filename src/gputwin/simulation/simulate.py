@@ -20,7 +20,8 @@ from gputwin.simulation.power.energy import energy_of, read_grid
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.run import run
-from gputwin.simulation.scenario import PowerSpec, Scenario, scenario_of
+from gputwin.simulation.scenario import Scenario, scenario_of
+from gputwin.simulation.scenario_parts import PowerSpec
 from gputwin.simulation.shared import with_kinds
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import Workload, with_load, workload_of

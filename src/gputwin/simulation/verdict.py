@@ -8,7 +8,7 @@ import polars as pl
 
 from gputwin.core.units import MINUTE, format_duration, percent
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.scenario import NO_RULE
+from gputwin.simulation.scenario_parts import NO_RULE
 
 SHORT_WAIT, LONG_WAIT = MINUTE, 10 * MINUTE
 """s; a 95th percentile below the first is good news, one above the second is not."""

@@ -11,7 +11,7 @@ import polars as pl
 
 from gputwin.simulation.engine.state.records import WHOLE, Floats
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.scenario import TenantSpec
+from gputwin.simulation.scenario_parts import TenantSpec
 from gputwin.simulation.slurm.order import NAME, lasting_factors, settings_of
 from gputwin.simulation.slurm.priority import Factors, PrioritySettings, age_factor, breakdown, priority
 from gputwin.simulation.slurm.shares import Account, classic_factors, fair_tree_factors

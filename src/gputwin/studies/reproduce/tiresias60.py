@@ -15,7 +15,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.scenario import Choice
+from gputwin.simulation.scenario_parts import Choice
 from gputwin.simulation.simulate import simulate
 from gputwin.traces.dataset import Trace, TraceMeta
 

@@ -13,7 +13,8 @@ import polars as pl
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.scenario import PowerSpec, Scenario
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.scenario_parts import PowerSpec
 from gputwin.simulation.simulate import name_of, power_of, simulate_scenario
 from gputwin.studies.schedulers.contenders import CHECKPOINTS, Contender
 from gputwin.traces.dataset import Trace
