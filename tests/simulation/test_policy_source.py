@@ -143,6 +143,8 @@ def test_a_package_adds_policies_of_every_kind_through_its_entry_points(tmp_path
         "speed [20.0]",
         # The tenant that came last overtakes.
         "fairness [0.0, 15.0, 10.0]",
+        "sharing 'third-sharing' from an entry point: a sharing cannot be added from outside, since it is part of the "
+        "engine; remove it",
     ]
     assert [line.split()[0] for line in lines] == list(KINDS)
 

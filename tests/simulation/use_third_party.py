@@ -38,3 +38,7 @@ slow = gputwin.simulate(trace([10.0]), one_gpu, speed={"policy": "third-speed"})
 print("speed", slow.jobs["end_time"].to_list())
 fair = gputwin.simulate(trace([10.0, 5.0, 5.0], "aab"), one_gpu, backfill="greedy", fairness="third-fairness")
 print("fairness", fair.jobs["start_time"].to_list())
+try:
+    gputwin.simulate(three, one_gpu, sharing="third-sharing")
+except gputwin.UserError as error:
+    print(str(error).removeprefix("field 'sharing': "))

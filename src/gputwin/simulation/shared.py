@@ -112,5 +112,6 @@ def make_sharing(sharing: GpuSharing, workload: Workload, cluster: Cluster) -> S
     """Return what the engine is given of the rule; who runs where is added when the world is made."""
     memory = cluster.nodes()["gpu_memory_mib"].cast(pl.Int64).fill_null(0).to_numpy()
     values = np.array(list(settle(sharing.rule, sharing.parameters).values()), np.float64)
-    made = no_sharing(len(workload.models))._replace(numbers=values, memory=np.ascontiguousarray(memory))
+    # A copy: an array that cannot be written is another type, for which the engine would be compiled anew.
+    made = no_sharing(len(workload.models))._replace(numbers=values, memory=np.array(memory))
     return made if sharing.pairs is None else made._replace(pairs=sharing.pairs.for_models(workload.models))

@@ -23,7 +23,7 @@ def segments(outcome):
     from gputwin.simulation.segments import segments_of
 
     frame = segments_of(outcome.run).sort("start_time", "job")
-    return [(j, s, e, str(w)) for j, s, e, _, w in frame.iter_rows()]
+    return [(j, s, e, str(w)) for j, s, e, _, w, _ in frame.iter_rows()]
 
 
 def test_a_node_is_started_for_who_waits_and_removed_when_it_was_empty_for_a_while():
