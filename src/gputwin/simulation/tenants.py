@@ -108,7 +108,7 @@ def make_tenants(
     return Tenants(
         held=np.zeros((tenants, RESOURCES)),
         capacity=capacity,
-        weights=np.array(weights).reshape(tenants, RESOURCES),
+        weights=np.array(weights, np.float64).reshape(tenants, RESOURCES),
         most=most,
         guaranteed=_guaranteed(terms, capacity[GPU], given),
         demands=demands,
