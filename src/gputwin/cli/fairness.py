@@ -68,6 +68,8 @@ def _terms_of(text: str) -> tuple[str, dict[str, Any]]:
     from gputwin.core.errors import UserError
 
     name, _, rest = text.rpartition(":")
+    if not name or not rest:
+        raise UserError(f"--tenant {text}: write NAME:weight=2,group=research")
     terms: dict[str, Any] = {}
     for key, value in (settings_of("--tenant", rest) or {}).items():
         what, _, resource = key.partition(".")
@@ -77,8 +79,6 @@ def _terms_of(text: str) -> tuple[str, dict[str, Any]]:
             terms[key] = value
         else:
             raise UserError(f"--tenant {text}: no term '{key}'; there are weight, weight.RESOURCE, group, gpus")
-    if not name or not terms:
-        raise UserError(f"--tenant {text}: write NAME:weight=2,group=research")
     return name, terms
 
 

@@ -45,6 +45,9 @@ def test_terms_from_the_command_line(tmp_path: Path) -> None:
     for terms, given in ((["a"], None), (["a:share=2"], None), ([], file), ([], tmp_path / "none.yaml")):
         with pytest.raises(UserError, match=r"^[^\n]+$"):
             fairness_from("hdrf", "", "", terms, given)
+    for text in ("a", "a:", ":weight=2"):
+        with pytest.raises(UserError, match="write NAME:weight=2"):
+            fairness_from("hdrf", "", "", [text], None)
 
 
 def test_a_scenario_with_fairness_is_the_same_after_writing_and_reading() -> None:
