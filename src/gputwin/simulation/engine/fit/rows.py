@@ -119,5 +119,5 @@ def add_changes(
         before = _fits(c_before * per_cpu[i], m_before * per_memory[i], most[i], most_before)
         total = totals[i] + (room - before)
         totals[i] = total
-        passed |= np.int64((total < low[i]) | (total >= high[i]))
+        passed |= int((total < low[i]) | (total >= high[i]))
     return passed != 0
