@@ -14,9 +14,10 @@ from gputwin.simulation.engine.fit.room import gpu_room
 from gputwin.simulation.engine.fit.rows import total_in
 from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KINDS_OPEN, KNOWN, PASSED, FitTotals, total_of
 from gputwin.simulation.engine.queue.jobs import first, first_short
-from gputwin.simulation.engine.queue.shape_tree import ANYTHING, ShapeTree, watch
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
+from gputwin.simulation.engine.queue.steps import add_step, is_on_top
 from gputwin.simulation.engine.reservations.mask import FIELDS, SHARES, lacks_beside
-from gputwin.simulation.engine.state.records import WHOLE, Ints, Records, wide
+from gputwin.simulation.engine.state.records import WHOLE, wide
 from gputwin.simulation.engine.world import SHOWN, World
 
 _FEW = 32
@@ -170,7 +171,7 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
         elif not beside:
             j = _first_with_room(world, s)
             if j >= 0:
-                _add(tree, jobs[j].key, j, s)
+                add_step(tree, jobs[j].key, j, s)
 
 
 @inlined
@@ -189,7 +190,7 @@ def gather_shape(world: World, s: int) -> None:
     if shape.waiting > 0 and shape.tried != world.counters[0].passes and has_all_room(world, s):
         shape.tried, shape.reach = world.counters[0].passes, UNDECIDED
         j = first(world.queue, s)
-        _add(world.queue.tree, world.queue.jobs[j].key, j, s)
+        add_step(world.queue.tree, world.queue.jobs[j].key, j, s)
 
 
 @compiled
@@ -198,7 +199,7 @@ def next_with_room(world: World) -> int:
     tree = world.queue.tree
     while tree.gathered[0] > 0:
         j = _first_with_room(world, wide(tree.steps[0].shape))
-        if _is_on_top(world, j):
+        if is_on_top(world, j):
             return j
     return wide(-1)
 
@@ -210,7 +211,7 @@ def next_beside(world: World, window: float) -> int:
     while tree.gathered[0] > 0:
         s = wide(tree.steps[0].shape)
         j = candidate(world, s, window) if shapes[s].waiting > 0 and still_has_room(world, s) else wide(-1)
-        if _is_on_top(world, j):
+        if is_on_top(world, j):
             return j
     return wide(-1)
 
@@ -234,66 +235,6 @@ def still_has_room(world: World, s: int) -> bool:
             shape.reach = CLOSED
             wait_for(world, s, g)
     return shape.reach != CLOSED
-
-
-@inlined
-def _is_on_top(world: World, j: int) -> bool:
-    """Let the first step be job j of the same shape, in its order, or drop it; return whether j is first."""
-    tree, jobs = world.queue.tree, world.queue.jobs
-    if j < 0:
-        _drop(tree.steps, tree.gathered)
-        return False
-    if tree.steps[0].job == j:
-        return True
-    tree.steps[0].key, tree.steps[0].job = jobs[j].key, j
-    _sink(tree.steps, tree.gathered[0])
-    return wide(tree.steps[0].job) == j
-
-
-@inlined
-def _add(tree: ShapeTree, key: float, job: int, shape: int) -> None:
-    """Add a step to the heap."""
-    steps, i = tree.steps, tree.gathered[0]
-    tree.gathered[0] = i + 1
-    while i > 0:
-        above = steps[(i - 1) >> 1]
-        if above.key < key or (above.key == key and above.job < job):
-            break
-        step = steps[i]
-        step.key, step.job, step.shape = above.key, above.job, above.shape
-        i = (i - 1) >> 1
-    step = steps[i]
-    step.key, step.job, step.shape = key, job, shape
-
-
-@compiled
-def _drop(steps: Records, gathered: Ints) -> None:
-    """Take out the first step."""
-    gathered[0] -= 1
-    last = steps[gathered[0]]
-    steps[0].key, steps[0].job, steps[0].shape = last.key, last.job, last.shape
-    _sink(steps, gathered[0])
-
-
-@compiled
-def _sink(steps: Records, size: int) -> None:
-    """Bring the first step to where it belongs."""
-    i, key, job, shape = 0, steps[0].key, steps[0].job, steps[0].shape
-    while 2 * i + 1 < size:
-        c = 2 * i + 1
-        if c + 1 < size and _earlier(steps, c + 1, c):
-            c += 1
-        below = steps[c]
-        if key < below.key or (key == below.key and job < below.job):
-            break
-        steps[i].key, steps[i].job, steps[i].shape = below.key, below.job, below.shape
-        i = c
-    steps[i].key, steps[i].job, steps[i].shape = key, job, shape
-
-
-@inlined
-def _earlier(steps: Records, a: int, b: int) -> bool:
-    return steps[a].key < steps[b].key or (steps[a].key == steps[b].key and steps[a].job < steps[b].job)
 
 
 @inlined
