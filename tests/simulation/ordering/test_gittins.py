@@ -23,7 +23,7 @@ NOTHING_LOST = Changes(checkpoints=Checkpoints(interval_seconds=0.0))
 
 
 def test_the_index_by_hand() -> None:
-    """Of ten services six take 1, two 2 and two 4: at first it is 6 / 10 for one more; then 2 / 4 for one, 4 / 8 for three."""
+    """Six services take 1, two 2 and two 4: at first 6 of 10 end for 1 each; then 2 of 4 for 1, or 4 of 4 for 8 in all."""
     services = np.array([1.0] * 6 + [2.0] * 2 + [4.0] * 2)
     assert gittins_index(services, 0.0) == pytest.approx(6 / 10)
     assert gittins_index(services, 1.0) == pytest.approx(2 / 4)
@@ -72,7 +72,10 @@ def test_no_schedule_that_does_not_know_the_services_is_better(chances: tuple[in
     jobs = [job(100.0 * k, s, ONE) for k, pair in enumerate(pairs) for s in pair]
     case = Case((Node(1),), tuple(jobs))
     found = {order: play(case, order, NOTHING_LOST, **settings) for order, settings in ORDERS.items()}
-    total = {order: float((run.world.queue.jobs["end"] - run.world.queue.jobs["submit"]).sum()) for order, run in found.items()}
+    total = {
+        order: float((run.world.queue.jobs["end"] - run.world.queue.jobs["submit"]).sum())
+        for order, run in found.items()
+    }
     assert total["gittins"] == pytest.approx(float(_best(tuple(services)) * len(pairs)))
     assert total["gittins"] <= total["las"] + 1e-9
 
