@@ -51,6 +51,7 @@ CONTENDERS = (
     Contender("consolidate", PLACEMENT, {"placement": "consolidate"}),
     Contender("srtf", PREEMPTION, {"order": "srtf"}),
     Contender("las", PREEMPTION, {"order": "las"}),
+    Contender("gittins", PREEMPTION, {"order": "gittins"}),
     Contender("round-robin", PREEMPTION, {"order": "round-robin"}),
     Contender("priority+preempt", PREEMPTION, {"order": "priority:aging=0", "preemption": "priority"}),
     Contender("max-min", PLANNER, {"planner": "max-min"}),
