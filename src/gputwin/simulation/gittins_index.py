@@ -14,16 +14,18 @@ _SAMPLE = 20_000
 """Services that stand for the distribution; of more, so many evenly spaced ones in order of size."""
 
 
-def gittins_index(services: Floats, attained: float) -> float:
+def gittins_index(services: Floats, attained: float, ends: Floats | None = None) -> float:
     """Return the index at this service so far, per unit of service; 0 where nobody has a longer one.
 
-    `services` are in order of size, all equally likely. The best d ends with one of them.
+    `services` are in order of size, all equally likely. Who goes on may be stopped when its service reaches one of
+    `ends`, and at any service where none are given: the best is where somebody ends.
     """
     left = services[np.searchsorted(services, attained, "right") :] - attained
     if left.size == 0:
         return 0.0
-    ended = np.arange(1, left.size + 1)
-    served = np.cumsum(left) + left * (left.size - ended)
+    more = left if ends is None else np.append(ends[ends > attained] - attained, left[-1])
+    ended = np.searchsorted(left, more, "right")
+    served = np.append(0.0, np.cumsum(left))[ended] + more * (left.size - ended)
     return float((ended / served).max())
 
 
@@ -39,7 +41,8 @@ def limits_of(services: Floats, steps: int) -> tuple[float, float]:
 def service_levels(services: Floats, steps: int) -> Floats:
     """Return the first limit, the ratio of limits, and the level of each step of service: 0 has the highest index.
 
-    Step 0 is below the first limit. Steps of the same index have the same level.
+    Step 0 is below the first limit. Steps of the same index have the same level. Whoever runs is stopped at limits only, so
+    that the index of a step is the best over those to come.
     """
     known = np.sort(services[np.isfinite(services) & (services > 0)])
     if known.size == 0:
@@ -48,8 +51,8 @@ def service_levels(services: Floats, steps: int) -> Floats:
         known = known[np.linspace(0, known.size - 1, _SAMPLE).round().astype(np.int64)]
     first, factor = limits_of(known, steps)
     # A limit that is a service is reached by who has it, whatever rounding says.
-    reached = [0.0, *(first * factor**k * (1.0 + 1e-12) for k in range(steps - 1))]
-    index = np.array([gittins_index(known, a) for a in reached])
+    limits = first * factor ** np.arange(steps - 1) * (1.0 + 1e-12)
+    index = np.array([gittins_index(known, a, limits) for a in (0.0, *limits)])
     levels = np.searchsorted(_distinct(-index), -index * (1.0 - 1e-9), "right") - 1.0
     return np.array([first, factor, *levels])
 

@@ -30,6 +30,8 @@ def test_the_index_by_hand() -> None:
     assert gittins_index(services, 2.0) == pytest.approx(1 / 2)
     assert gittins_index(services, 3.0) == pytest.approx(1.0)
     assert gittins_index(services, 4.0) == 0.0
+    # Who can be stopped at 2 only, or not at all: 8 of 10 end for 6 + 4 × 2, or all for 18.
+    assert gittins_index(services, 0.0, np.array([2.0])) == pytest.approx(8 / 14)
     assert service_levels(services, 3).tolist() == [1.0, 2.0, 0.0, 1.0, 1.0]
 
 
@@ -108,31 +110,35 @@ def _best(services: tuple[int, ...]) -> Fraction:
     return both(0, 0)
 
 
-def _queue(services: np.ndarray, order: str, **settings: float) -> float:
-    """Return the mean completion time of jobs that come at random on one GPU, 80 % busy, s."""
-    rng = np.random.default_rng(5)
-    submits = np.cumsum(rng.exponential(services.mean() / 0.8, services.size))
+def _queue(services: np.ndarray, order: str, **settings: float) -> np.ndarray:
+    """Return the mean completion times of batches of jobs that come at random on one GPU, 80 % busy, s."""
+    submits = np.cumsum(np.random.default_rng(5).exponential(services.mean() / 0.8, services.size))
     jobs = tuple(job(float(t), float(s), ONE) for t, s in zip(submits, services, strict=True))
-    run = play(Case((Node(1),), jobs), order, NOTHING_LOST, **settings)
-    return float((run.world.queue.jobs["end"] - run.world.queue.jobs["submit"]).mean())
+    done = play(Case((Node(1),), jobs), order, NOTHING_LOST, **settings).world.queue.jobs
+    return (done["end"] - done["submit"]).reshape(20, -1).mean(axis=1)
 
 
-RANDOM = np.random.default_rng(3)
+JOBS = 2000
 SERVICES = {
-    "nearly equal": RANDOM.uniform(8.0, 12.0, 400),
-    "exponential": RANDOM.exponential(10.0, 400),
-    "two kinds": RANDOM.choice([2.0, 50.0], 400, p=[0.9, 0.1]),
-    "lognormal": RANDOM.lognormal(1.0, 1.5, 400),
+    "nearly equal": lambda rng: rng.uniform(8.0, 12.0, JOBS),
+    "exponential": lambda rng: rng.exponential(10.0, JOBS),
+    "two kinds": lambda rng: rng.choice([2.0, 50.0], JOBS, p=[0.9, 0.1]),
+    "lognormal": lambda rng: rng.lognormal(1.0, 1.5, JOBS),
 }
 
 
 @pytest.mark.parametrize("name", SERVICES)
 def test_it_is_no_worse_than_least_attained_service_in_a_queue_with_arrivals(name: str) -> None:
-    """M/G/1, with the same limits of service for both."""
-    services = np.sort(SERVICES[name])
-    first, factor = limits_of(services, 32)
-    theirs = _queue(SERVICES[name], "las", first=first, factor=factor, queues=32)
-    assert _queue(SERVICES[name], "gittins", steps=32) <= theirs
+    """M/G/1, with the same limits of service for both; batch means, two standard errors where they are close."""
+    services = SERVICES[name](np.random.default_rng(3))
+    first, factor = limits_of(np.sort(services), 64)
+    theirs = _queue(services, "las", first=first, factor=factor, queues=64)
+    gap = _queue(services, "gittins", steps=64) - theirs
+    if name == "lognormal":
+        # The chance to end falls with service but for the shortest: both do nearly the same, and chance decides.
+        assert gap.mean() <= 2.0 * gap.std(ddof=1) / np.sqrt(gap.size)
+    else:
+        assert gap.mean() < 0.0
 
 
 def test_the_keys_of_many_levels_tell_submissions_apart() -> None:

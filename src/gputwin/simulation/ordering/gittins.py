@@ -10,7 +10,7 @@ from gputwin.simulation.gittins_index import service_levels
 from gputwin.simulation.ordering.las import QUEUE, gpus
 from gputwin.simulation.policy import ordering, positions
 
-PARAMETERS = {"steps": 32}
+PARAMETERS = {"steps": 64}
 AT = positions(PARAMETERS)
 FIRST, FACTOR, LEVELS = len(PARAMETERS), len(PARAMETERS) + 1, len(PARAMETERS) + 2
 """Where `table` puts the first limit of service, the ratio of two limits, and the level of each step."""

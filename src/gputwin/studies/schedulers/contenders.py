@@ -52,7 +52,8 @@ CONTENDERS = (
     Contender("srtf", PREEMPTION, {"order": "srtf"}),
     Contender("las", PREEMPTION, {"order": "las"}),
     Contender("gittins", PREEMPTION, {"order": "gittins"}),
-    Contender("round-robin", PREEMPTION, {"order": "round-robin"}),
+    # Slices must be much longer than a stop costs: in slices of a minute nobody would get anywhere.
+    Contender("round-robin", PREEMPTION, {"order": "round-robin:quantum=3600"}),
     Contender("priority+preempt", PREEMPTION, {"order": "priority:aging=0", "preemption": "priority"}),
     Contender("max-min", PLANNER, {"planner": "max-min"}),
     Contender("finish-time", PLANNER, {"planner": "finish-time"}),
