@@ -29,16 +29,17 @@ def gittins_index(services: Floats, attained: float, ends: Floats | None = None)
     return float((ended / served).max())
 
 
-def limits_of(services: Floats, steps: int) -> tuple[float, float]:
+def limits_of(services: Floats, steps: int, least: float = 0.0) -> tuple[float, float]:
     """Return the first of `steps` - 1 limits of service, and the ratio of one to that before.
 
-    They go from the smallest to the largest service: nobody reaches the last.
+    They go from the smallest service, or `least` if that is more, to the largest: nobody reaches the last.
     """
-    smallest, largest = float(services[0]), float(services[-1])
+    largest = float(services[-1])
+    smallest = min(max(float(services[0]), least), largest)
     return smallest, (largest / smallest) ** (1.0 / max(steps - 1, 1))
 
 
-def service_levels(services: Floats, steps: int) -> Floats:
+def service_levels(services: Floats, steps: int, least: float = 0.0) -> Floats:
     """Return the first limit, the ratio of limits, and the level of each step of service: 0 has the highest index.
 
     Step 0 is below the first limit. Steps of the same index have the same level. Whoever runs is stopped at limits only, so
@@ -49,7 +50,7 @@ def service_levels(services: Floats, steps: int) -> Floats:
         return np.array([1.0, 1.0, 0.0])
     if known.size > _SAMPLE:
         known = known[np.linspace(0, known.size - 1, _SAMPLE).round().astype(np.int64)]
-    first, factor = limits_of(known, steps)
+    first, factor = limits_of(known, steps, least)
     # A limit that is a service is reached by who has it, whatever rounding says.
     limits = first * factor ** np.arange(steps - 1) * (1.0 + 1e-12)
     index = np.array([gittins_index(known, a, limits) for a in (0.0, *limits)])

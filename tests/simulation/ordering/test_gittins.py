@@ -35,6 +35,14 @@ def test_the_index_by_hand() -> None:
     assert service_levels(services, 3).tolist() == [1.0, 2.0, 0.0, 1.0, 1.0]
 
 
+def test_limits_go_in_equal_ratios_from_the_smallest_service_or_the_least() -> None:
+    services = np.array([1.0, 2.0, 16.0])
+    assert limits_of(services, 5) == pytest.approx((1.0, 2.0))
+    assert limits_of(services, 3, least=4.0) == pytest.approx((4.0, 2.0))
+    # A limit beyond all services is reached by nobody: all are in the first step.
+    assert limits_of(services, 3, least=100.0) == pytest.approx((16.0, 1.0))
+
+
 def test_where_all_take_as_long_nobody_is_stopped() -> None:
     """The less is left, the higher the index: first come first served, where least attained service would alternate."""
     case = Case((Node(1),), (job(0, 8, ONE), job(1, 8, ONE), job(2, 8, ONE)))

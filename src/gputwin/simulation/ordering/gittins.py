@@ -10,7 +10,7 @@ from gputwin.simulation.gittins_index import service_levels
 from gputwin.simulation.ordering.las import QUEUE, gpus
 from gputwin.simulation.policy import ordering, positions
 
-PARAMETERS = {"steps": 64}
+PARAMETERS = {"steps": 16, "least": 0.0}
 AT = positions(PARAMETERS)
 FIRST, FACTOR, LEVELS = len(PARAMETERS), len(PARAMETERS) + 1, len(PARAMETERS) + 2
 """Where `table` puts the first limit of service, the ratio of two limits, and the level of each step."""
@@ -18,7 +18,7 @@ FIRST, FACTOR, LEVELS = len(PARAMETERS), len(PARAMETERS) + 1, len(PARAMETERS) + 
 
 def table(services: Floats, values: Floats) -> Floats:
     """Return the first limit (GPU-seconds), the ratio of limits, and the level of each step: 0 has the highest index."""
-    return service_levels(services, int(values[AT.steps]))
+    return service_levels(services, int(values[AT.steps]), float(values[AT.least]))
 
 
 @inlined
@@ -57,10 +57,10 @@ def next_change(jobs: Records, j: int, now: float, knobs: Knobs) -> float:
     "gittins",
     "highest Gittins index first: the chance to finish within some more GPU-seconds over the GPU-seconds that takes, at "
     "its best, by the services of all jobs; in order of submission where it is the same. The index is worked out at "
-    "`steps` amounts of service so far",
+    "`steps` amounts of service so far, in equal ratios from the smallest service, or `least` GPU-seconds, to the largest",
     source="Gittins, Bandit Processes and Dynamic Allocation Indices, 1979; Gu et al., Tiresias, NSDI'19, section 3.3",
     parameters=PARAMETERS,
-    at_least={"steps": 1},
+    at_least={"steps": 1, "least": 0.0},
     preemption="service-index",
     table=table,
 )
