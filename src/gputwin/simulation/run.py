@@ -13,7 +13,7 @@ from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.kernel import Stepper
-from gputwin.simulation.engine.state.records import Floats, Knobs, Machines, Records
+from gputwin.simulation.engine.state.records import WHOLE, Floats, Knobs, Machines, Records
 from gputwin.simulation.engine.state.tenants import BY_NEXT_JOB, BY_TENANT, BY_TREE, DRAWN, NO_TURNS, Tenants
 from gputwin.simulation.engine.world import (
     BY_RANK,
@@ -41,6 +41,7 @@ from gputwin.simulation.policy import (
     PLACEMENTS,
     PREEMPTIONS,
     SPEEDS,
+    Ordering,
     settle,
 )
 from gputwin.simulation.policy_source import raise_if_not_ours
@@ -113,7 +114,7 @@ def run(
         uncut(machines, cluster)
     knobs = Knobs(
         numbers=largest_node(machines),
-        order=values_of(order, scheduler.order_parameters),
+        order=_order_values(order, scheduler.order_parameters, workload),
         placement=values_of(placement, scheduler.placement_parameters),
         preemption=_preemption_values(changes),
         typical=typical_jobs(workload) if typical is None else typical,
@@ -210,6 +211,16 @@ def _ratings(workload: Workload, machines: Machines, tenants: Tenants, given: Ma
         jobs["priority"],
         given,
     )
+
+
+def _order_values(order: Ordering, given: Mapping[str, float], workload: Workload) -> Floats:
+    """Return the order's parameters, and the numbers it works out from the services of jobs, GPU-seconds."""
+    values = values_of(order, given)
+    if order.table is None:
+        return values
+    gpus = workload.jobs["gpu_milli"] / WHOLE
+    services = workload.jobs["duration"] * np.where(gpus > 0, gpus, 1.0)
+    return np.append(values, order.table(services, values))
 
 
 def _preemption_values(changes: Changes) -> Floats:
