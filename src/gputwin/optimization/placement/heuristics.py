@@ -208,12 +208,13 @@ def _into_open(
 def _into_new(problem: Problem, nodes: Nodes, group: int, weights: Floats) -> bool:
     """Return whether the instance went to a fresh node: of the type that is cheapest for what it could hold."""
     best: tuple[float, int, int] | None = None
+    prices = node_prices(problem, weights)
     for choice in _choices(problem, group):
         for t, kind in enumerate(problem.types):
             supply = kind.supply
             has_supply = supply is None or nodes.opened[t] < supply
             if problem.most[t, choice] and has_supply and nodes.has_rack_room(t, choice):
-                best_so_far = (_price(problem, t, weights), t, choice)
+                best_so_far = (float(prices[t]), t, choice)
                 best = best_so_far if best is None else min(best, best_so_far)
     if best is None:
         return False
@@ -225,7 +226,8 @@ def _into_new(problem: Problem, nodes: Nodes, group: int, weights: Floats) -> bo
     return True
 
 
-def _price(problem: Problem, node_type: int, weights: Floats) -> float:
-    """Return the type's cost per weighted capacity."""
-    mean = np.maximum(problem.capacities.max(axis=0), 1).astype(float)
-    return problem.types[node_type].cost / max(float(problem.capacities[node_type] / mean @ weights), 1e-9)
+def node_prices(problem: Problem, weights: Floats) -> Floats:
+    """Return each type's cost per weighted capacity."""
+    largest = np.maximum(problem.capacities.max(axis=0), 1).astype(float)
+    costs = np.array([t.cost for t in problem.types], float)
+    return np.asarray(costs / np.maximum(problem.capacities / largest @ weights, 1e-9))

@@ -126,8 +126,7 @@ def _solve(
                 break
             progress(f"{rule} decreasing")
             began = process_time()
-            packing = decreasing(problem, rule, deadline=search.deadline + grace)
-            search.note(f"{rule} decreasing", began, packing)
+            search.note(f"{rule} decreasing", began, decreasing(problem, rule, deadline=search.deadline + grace))
     if method in ("auto", "columns") and not search.is_done and search.left > 0:
         _by_columns(search, seed, progress)
         if search.is_impossible:
