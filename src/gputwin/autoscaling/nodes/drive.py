@@ -140,8 +140,8 @@ class PoolDriver:
         world = stepper.world
         self.log.decisions += 1
         state = world.machines.nodes["state"]
-        is_off = (state == OFF).tolist()
-        for node in [n for n in self._observer.names if is_off[n]]:
+        named = np.fromiter(self._observer.names, np.int64, len(self._observer.names))
+        for node in named[state[named] == OFF].tolist():
             self._names.pop(self._observer.names.pop(node), None)
         starts = [lane.first for lane in self.layout.lanes]
         on = dict(
