@@ -204,11 +204,10 @@ def report_pools(
         seeds=tuple(range(seed, seed + seeds)),
         step=step,
     )
-    workload = outcomes[0].run.workload
-    begin, end = workload.span
+    begin, end = outcomes[0].bill.window
     kinds = dict.fromkeys((o.score.rule, o.score.spot_share) for o in outcomes)
     rows = tuple(_row([o for o in outcomes if (o.score.rule, o.score.spot_share) == kind]) for kind in kinds)
-    return PoolReport(pools, workload.size, end - begin, supply, rows, tuple(outcomes))
+    return PoolReport(pools, outcomes[0].jobs, end - begin, supply, rows, tuple(outcomes))
 
 
 def _row(outcomes: Sequence[PoolOutcome]) -> PoolRow:

@@ -14,7 +14,8 @@ from gputwin.autoscaling.nodes.bill import NodeBill, bill_nodes
 from gputwin.autoscaling.nodes.drive import NodeEvent, PoolDriver
 from gputwin.autoscaling.nodes.spec import Layout, NodePools, layout_of
 from gputwin.autoscaling.nodes.supply import SpotSupply
-from gputwin.core.units import HOUR, percent
+from gputwin.core.units import HOUR
+from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, SEGMENTS
 from gputwin.simulation.engine.world import GAVE_UP, WAITS, World
@@ -28,6 +29,8 @@ from gputwin.traces.dataset import Trace
 
 Progress = Callable[[str], None]
 FIXED = "fixed"
+_DECIDING = 5
+"""A job in pools takes as long to simulate as this many on a fixed cluster, for the decisions."""
 Floats = NDArray[np.float64]
 
 
@@ -81,7 +84,9 @@ class PoolOutcome:
     score: PoolScore
     events: tuple[NodeEvent, ...]
     bill: NodeBill
-    run: Run
+    jobs: int
+    run: Run | None = None
+    """None where many were compared: their worlds would take much memory."""
 
 
 @dataclass(frozen=True)
@@ -134,17 +139,32 @@ def compare_pools(
     seeds: Sequence[int],
     step: Progress = lambda text: None,
 ) -> list[PoolOutcome]:
-    """Return the fixed cluster, then each rule with each share of spot nodes and each seed of boots and reclaims."""
-    step("fixed cluster")
-    found = [simulate_fixed(pools, trace, options)]
-    for rule in rules:
-        for share in spot_shares:
-            for seed in seeds if share > 0 else seeds[:1]:
-                step(f"{rule}, {percent(share)} spot, seed {seed}")
-                settings = pools.settings if rule == pools.rule else {}
-                made = replace(pools, rule=rule, settings=settings)
-                found.append(simulate_pools(made, trace, replace(options, seed=seed), share))
-    return found
+    """Return the fixed cluster, then each rule with each share of spot nodes and each seed of boots and reclaims.
+
+    Many jobs are simulated on all processors, a run on each at a time; the outcomes do not depend on that.
+    """
+    variants: list[tuple[str, float, int]] = [(FIXED, 0.0, options.seed)]
+    variants += [
+        (rule, share, seed) for rule in rules for share in spot_shares for seed in (seeds if share > 0 else seeds[:1])
+    ]
+    with Batch(workers=workers_for(trace.tasks.height * len(variants) * _DECIDING)) as batch:
+        shared = batch.share((pools, trace, options))
+        step(_progress(0, len(variants)))
+        return batch.map(
+            _simulate, [(shared, *variant) for variant in variants], lambda done, of: step(_progress(done, of))
+        )
+
+
+def _progress(done: int, of: int) -> str:
+    return f"run {min(done + 1, of)} of {of}: the fixed cluster, then each rule, spot share and seed"
+
+
+def _simulate(shared: tuple[NodePools, Trace, PoolOptions], rule: str, share: float, seed: int) -> PoolOutcome:
+    pools, trace, options = shared
+    if rule == FIXED:
+        return replace(simulate_fixed(pools, trace, options), run=None)
+    made = replace(pools, rule=rule, settings=pools.settings if rule == pools.rule else {})
+    return replace(simulate_pools(made, trace, replace(options, seed=seed), share), run=None)
 
 
 def _outcome(
@@ -202,7 +222,7 @@ def _outcome(
         delays,
         stopped,
     )
-    return PoolOutcome(score, tuple(driver.log.events), billed, done)
+    return PoolOutcome(score, tuple(driver.log.events), billed, workload.size, done)
 
 
 def _slow_causes(waits: Floats, share: Floats) -> dict[str, float]:
