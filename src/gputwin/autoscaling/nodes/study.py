@@ -99,6 +99,15 @@ class PoolOptions:
     seed: int = 0
 
 
+@dataclass(frozen=True)
+class Variant:
+    """One way to size the nodes: pools with a rule and a largest share of spot nodes, or every node up all the time."""
+
+    pools: NodePools
+    spot_share: float
+    is_fixed: bool = False
+
+
 def simulate_fixed(pools: NodePools, trace: Trace, options: PoolOptions, told: Any = None) -> PoolOutcome:
     """Return what happens with every node up all the time, bought on demand."""
     layout = layout_of(pools)
@@ -139,32 +148,41 @@ def compare_pools(
     seeds: Sequence[int],
     step: Progress = lambda text: None,
 ) -> list[PoolOutcome]:
-    """Return the fixed cluster, then each rule with each share of spot nodes and each seed of boots and reclaims.
+    """Return the fixed cluster, then each rule with each share of spot nodes and each seed of boots and reclaims."""
+    variants = [Variant(pools, 0.0, is_fixed=True)]
+    for rule in rules:
+        made = replace(pools, rule=rule, settings=pools.settings if rule == pools.rule else {})
+        variants += [Variant(made, share) for share in spot_shares]
+    return [outcome for runs in simulate_variants(variants, trace, options, seeds, step) for outcome in runs]
+
+
+def simulate_variants(
+    variants: Sequence[Variant], trace: Trace, options: PoolOptions, seeds: Sequence[int], step: Progress
+) -> list[list[PoolOutcome]]:
+    """Return the outcomes of each way to size the nodes: one, or one a seed where there are spot nodes.
 
     Many jobs are simulated on all processors, a run on each at a time; the outcomes do not depend on that.
     """
-    variants: list[tuple[str, float, int]] = [(FIXED, 0.0, options.seed)]
-    variants += [
-        (rule, share, seed) for rule in rules for share in spot_shares for seed in (seeds if share > 0 else seeds[:1])
-    ]
-    with Batch(workers=workers_for(trace.tasks.height * len(variants) * _DECIDING)) as batch:
-        shared = batch.share((pools, trace, options))
-        step(_progress(0, len(variants)))
-        return batch.map(
-            _simulate, [(shared, *variant) for variant in variants], lambda done, of: step(_progress(done, of))
+    calls = [(k, seed) for k, v in enumerate(variants) for seed in (seeds if v.spot_share > 0 else seeds[:1])]
+    found: list[list[PoolOutcome]] = [[] for _ in variants]
+    with Batch(workers=workers_for(trace.tasks.height * len(calls) * _DECIDING)) as batch:
+        shared = batch.share((trace, options))
+        step(f"run 1 of {len(calls)}")
+        outcomes = batch.map(
+            _simulate,
+            [(shared, variants[k], seed) for k, seed in calls],
+            lambda done, of: step(f"run {min(done + 1, of)} of {of}"),
         )
+    for (k, _), outcome in zip(calls, outcomes, strict=True):
+        found[k].append(outcome)
+    return found
 
 
-def _progress(done: int, of: int) -> str:
-    return f"run {min(done + 1, of)} of {of}: the fixed cluster, then each rule, spot share and seed"
-
-
-def _simulate(shared: tuple[NodePools, Trace, PoolOptions], rule: str, share: float, seed: int) -> PoolOutcome:
-    pools, trace, options = shared
-    if rule == FIXED:
-        return replace(simulate_fixed(pools, trace, options), run=None)
-    made = replace(pools, rule=rule, settings=pools.settings if rule == pools.rule else {})
-    return replace(simulate_pools(made, trace, replace(options, seed=seed), share), run=None)
+def _simulate(shared: tuple[Trace, PoolOptions], variant: Variant, seed: int) -> PoolOutcome:
+    trace, options = shared
+    if variant.is_fixed:
+        return replace(simulate_fixed(variant.pools, trace, options), run=None)
+    return replace(simulate_pools(variant.pools, trace, replace(options, seed=seed), variant.spot_share), run=None)
 
 
 def _outcome(
@@ -172,7 +190,7 @@ def _outcome(
 ) -> PoolOutcome:
     world, jobs = done.world, done.world.queue.jobs
     window = workload.span
-    billed = bill_nodes(done, layout, window)
+    billed = bill_nodes(done, layout, window, driver.supply.prices)
     waits = job_times(done).wait
     waits = waits[np.isfinite(waits)]
     changed = bool(world.settings["changes"][0])
