@@ -66,7 +66,9 @@ async def read(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, port:
     """
     writer.write(f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n\r\n".encode())
     head = (await reader.readuntil(b"\r\n\r\n")).lower()
-    length = next((line.partition(b":")[2] for line in head.split(b"\r\n") if line.startswith(b"content-length:")), None)
+    length = next(
+        (line.partition(b":")[2] for line in head.split(b"\r\n") if line.startswith(b"content-length:")), None
+    )
     if length is not None:
         await reader.readexactly(int(length))
     else:
@@ -114,7 +116,9 @@ def main() -> None:
     failed = [s for s in seen if s[2] != 200]
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     busy = 1000 * (used.ru_utime + used.ru_stime - before.ru_utime - before.ru_stime) / max(len(seen), 1)
-    print(f"the server used {busy:.1f} ms of CPU a read, its start included; the clients {1000 * own / len(seen):.1f} ms")
+    print(
+        f"the server used {busy:.1f} ms of CPU a read, its start included; the clients {1000 * own / len(seen):.1f} ms"
+    )
     print(f"{len(seen):,} reads by {asked.clients} clients in {asked.seconds:g} s, {len(failed)} failed")
     tell("all", [s[1] for s in seen])
     for path in dict.fromkeys(s[0] for s in seen):
