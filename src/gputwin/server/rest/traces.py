@@ -31,7 +31,7 @@ def traces_router(service: Service) -> APIRouter:
     space = service.workspace
 
     @router.get("", summary="All traces, the latest first")
-    def list_traces() -> list[dict[str, Any]]:
+    async def list_traces() -> list[dict[str, Any]]:
         return [space.trace_record(id_) for id_ in space.trace_ids()]
 
     @router.post("", status_code=202, summary="Read files as a trace")
