@@ -13,6 +13,8 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, cluster_for
+from gputwin.simulation.elasticity.workers import KINDS
+from gputwin.simulation.engine.state.records import Ints
 from gputwin.simulation.engine.world import World
 from gputwin.simulation.interference.types import job_types
 from gputwin.simulation.machines import cluster_models
@@ -158,7 +160,10 @@ def workload_of_scenario(
     believed = believed_by(scenario.prediction, part, note) if predictions is None else predictions
     workload = workload_of(part, cluster_models(cluster), share=scenario.share, predict=believed)
     workload = _with_types(scenario, part, workload, note)
-    if scenario.elasticity is not None and not _can_be_resized(workload):
+    plan = scenario.changes.elastic_plan
+    if plan is not None and plan.exponent is None:
+        workload = replace(workload, kinds=_scaling_kinds(part, workload, scenario.seed, note))
+    if scenario.elasticity is not None and plan is None and not _can_be_resized(workload):
         problem = "no job of the trace has several equal instances, so none can be resized"
         raise InputError(problem, field="elasticity", remedy="remove it")
     return with_load(workload, scenario.load_scale)
@@ -177,6 +182,17 @@ def _with_types(scenario: Scenario, part: Trace, workload: Workload, note: Calla
             f"one of its {len(types)} types by chance (seed {scenario.seed})"
         )
     return with_kinds(workload, found.kinds)
+
+
+def _scaling_kinds(part: Trace, workload: Workload, seed: int, note: Callable[[str], None]) -> Ints:
+    """Return the measured application whose scaling curve each job has; `note` is told what was drawn."""
+    found = job_types(part.tasks, workload.job_ids, KINDS, seed)
+    if found.drawn:
+        note(
+            f"{found.drawn:,} of {workload.size:,} jobs have no scaling curve of their own; each application got that of "
+            f"one of {len(KINDS)} measured ones by chance (seed {seed}); scaling_exponent gives one curve for all"
+        )
+    return found.kinds
 
 
 def _can_be_resized(workload: Workload) -> bool:
