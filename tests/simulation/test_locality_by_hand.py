@@ -18,7 +18,9 @@ ONE, TWO = gpus(1), gpus(2)
 NODES = (Node(3, rack="r0"), Node(3, rack="r0"), Node(3, rack="r1"), Node(3, rack="r1"))
 
 
-def near(nodes: tuple[Node, ...], jobs: tuple[Job, ...], node: float, rack: float = 0.0, backfill: str = "greedy") -> Run:
+def near(
+    nodes: tuple[Node, ...], jobs: tuple[Job, ...], node: float, rack: float = 0.0, backfill: str = "greedy"
+) -> Run:
     """Return the run; on several nodes jobs do half of their work a second, on several racks a quarter."""
     speed = {"nodes": 0.5, "racks": 0.25}
     changes = Changes(locality=Locality(node, rack), speed="spread", speed_parameters=speed)

@@ -117,7 +117,8 @@ def run(
     power_cap: Annotated[
         str,
         typer.Option(
-            "--power-cap", help="Watts a node or a rack may draw: node=3000,rack=40000; over=wait: jobs are not slowed, but wait."
+            "--power-cap",
+            help="Watts a node or rack may draw: node=3000,rack=40000; over=wait: jobs wait instead.",
         ),
     ] = "",
     carbon: Annotated[
@@ -197,7 +198,8 @@ def run(
         "interference": interference or None,
         "speed": _speeds(speed),
         "elasticity": _elasticity(elastic, round),
-        "locality": {f"{k}_seconds": _seconds(v) for k, v in (settings_of("--locality", locality) or {}).items()} or None,
+        "locality": {f"{k}_seconds": _seconds(v) for k, v in (settings_of("--locality", locality) or {}).items()}
+        or None,
         "faults": _faults(faults, mtbf, repair),
         "checkpoints": _checkpoints(checkpoint),
         "power": _power(power, power_limit, power_cap, carbon),

@@ -240,9 +240,13 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
             raise UserError("an elastic policy gives jobs whole GPUs; leave out sharing and interference")
     if changes.locality is not None:
         if changes.preemption or changes.elasticity is not None or changes.is_planned:
-            raise UserError("waiting for a node or a rack does not go with preemption, elasticity or a planner; leave out")
+            raise UserError(
+                "waiting for a node or a rack does not go with preemption, elasticity or a planner; leave out"
+            )
         if backfill not in ("strict", "greedy"):
-            raise UserError(f"waiting for a node or a rack does not go with backfill '{backfill}'; use strict or greedy")
+            raise UserError(
+                f"waiting for a node or a rack does not go with backfill '{backfill}'; use strict or greedy"
+            )
     if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
         raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
     if changes.sharing is not None and changes.sharing.cuts and backfill in ("easy", "conservative"):

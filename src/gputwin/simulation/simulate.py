@@ -24,6 +24,7 @@ from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.run import run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.scenario_parts import PowerSpec
+from gputwin.simulation.scenario_settings import caps_of
 from gputwin.simulation.shared import with_kinds
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import Workload, with_load, workload_of
@@ -202,7 +203,7 @@ def _can_be_resized(workload: Workload) -> bool:
 def power_of(result: SimulationResult, power: PowerSpec) -> dict[str, Any]:
     """Return energy and carbon of a run, new or saved, as plain data."""
     frames = (result.segments, result.placements, result.nodes)
-    return energy_of(*frames, limits=power.limits, grid=read_grid(power.carbon)).to_json()
+    return energy_of(*frames, limits=power.limits, grid=read_grid(power.carbon), caps=caps_of(power)).to_json()
 
 
 def believed_by(prediction: str, trace: Trace, note: Callable[[str], None] = lambda text: None) -> str | pl.DataFrame:

@@ -99,7 +99,7 @@ def afs(demand: Demand, gpus: float) -> Floats:
     """Return sizes by AFS-L: short jobs first, unless a longer one makes more of the next GPU (NSDI'21, section 4.2).
 
     Jobs without GPUs come first, the shortest of them before others. Then of all jobs from the shortest to the longest,
-    one that makes more of a GPU takes the place of the one found before it.
+    one that makes more of a GPU takes the place of the one found before it. Who gains nothing gets no more.
     """
     rows = np.arange(demand.left.size)
     seconds = demand.seconds_left()
@@ -124,6 +124,7 @@ def _afs_growth(demand: Demand, seconds: Floats, free: int) -> Floats:
     step = np.diff(demand.speed, axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         as_long, as_short = step / demand.speed[:, 1:], step / demand.speed[:, :-1]
+    seconds = np.where(np.pad(step > 0, ((0, 0), (0, 1))), seconds, np.inf)
     left, long, short = seconds[rows, now], as_long[rows, now], as_short[rows, now]
     for _ in range(free):
         best = int(left.argmin())

@@ -105,7 +105,7 @@ def usable_gpus(caps: PowerCaps, models: tuple[str, ...], machines: Machines) ->
     names = [models[m] for m in nodes["model"]]
     budget = budget_of(caps, names, nodes["gpu_count"], nodes["rack"])
     each = np.array([min(caps.limits.get(m, math.inf), gpu_power(m).limit_watts) for m in names]) - budget.idle
-    usable: Ints = np.minimum(nodes["gpu_count"], budget.node // each).astype(np.int64)
+    usable: Ints = np.minimum(nodes["gpu_count"], np.floor(budget.node / each)).astype(np.int64)
     if caps.rack_watts < math.inf:
         for rack in np.unique(nodes["rack"]).tolist():
             members = np.flatnonzero(nodes["rack"] == rack)
@@ -126,14 +126,12 @@ def _share_out(members: Ints, usable: Ints, each: Floats, watts: float) -> None:
 
 def use_only(machines: Machines, usable: Ints) -> None:
     """Let nodes have no more than these GPUs."""
-    nodes, gpus = machines.nodes, machines.gpus
+    nodes = machines.nodes
     lost = (nodes["gpu_count"] - usable) * WHOLE
     np.subtract.at(machines.free, 4 + nodes["model"], lost)
     nodes["gpu_count"] = nodes["gpus_whole"] = usable
     nodes["gpu_free"] = usable * WHOLE
-    beyond = np.arange(gpus.shape[1]) >= usable[:, None]
-    for name in ("free", "memory_free"):
-        gpus[name] = np.where(beyond, 0, gpus[name])
+    machines.gpus[np.arange(machines.gpus.shape[1]) >= usable[:, None]] = 0
 
 
 def _sum_by(racks: Ints, values: Floats) -> Floats:
