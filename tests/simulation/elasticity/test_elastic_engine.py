@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import numpy as np
+import polars as pl
 import pytest
 
+from gputwin.cli.main import main
 from gputwin.core.errors import UserError
 from gputwin.simulation.elasticity.allocation import ElasticJob
 from gputwin.simulation.elasticity.allocation import afs as plain_afs
@@ -109,6 +112,22 @@ def test_a_node_that_goes_down_takes_its_gpus_with_it():
     done = grow(case, "optimus", faults=Faults(maintenance=(Maintenance(1, np.inf, 5.0, 10.0),)))
     # All its work is lost at 5 (nothing saved it); it goes on with two GPUs, and four from 10 on.
     assert lived(done) == [(0, 0, 5, "failed"), (0, 5, 10, "resized"), (0, 10, 17.5, "finished")]
+
+
+def test_the_command_line_takes_a_policy_and_explain_tells_sizes(capsys, tmp_path):
+    where = ["synthetic:philly?jobs=150", "--cluster", "homogeneous:4x8", "--round", "1m", "-o", str(tmp_path)]
+    assert main(["simulate", *where, "--elastic", "afs:most_gpus=8", "--checkpoint", "resize=30s", "--json"]) == 0
+    told = capsys.readouterr()
+    assert "got that of one of 6 measured ones by chance" in told.err
+    resized = json.loads(told.out)["stops"]["resized"]
+    assert resized > 0
+    segments = pl.read_parquet(tmp_path / "segments.parquet").filter(pl.col("why").cast(pl.String) == "resized")
+    assert segments.height == resized
+    job = pl.read_parquet(tmp_path / "jobs.parquet")["job_id"][segments["job"][0]]
+    assert main(["explain", str(tmp_path), job]) == 0
+    assert "It was resized: GPUs held were" in " ".join(capsys.readouterr().out.split())
+    assert main(["simulate", *where, "--elastic", "optimum"]) == 2
+    assert "unknown elastic policy 'optimum'" in capsys.readouterr().err
 
 
 def test_what_does_not_go_with_an_elastic_policy_is_refused():

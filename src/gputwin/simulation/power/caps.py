@@ -137,7 +137,7 @@ def use_only(machines: Machines, usable: Ints) -> None:
 def _sum_by(racks: Ints, values: Floats) -> Floats:
     if (racks < 0).any():
         return values
-    found: Floats = np.bincount(racks, values)[racks]
+    found: Floats = np.bincount(racks, values)[racks].astype(np.float64)
     return found
 
 
