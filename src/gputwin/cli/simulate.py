@@ -81,7 +81,13 @@ def run(
     preempt: Annotated[
         str, typer.Option("--preempt", help="Who must yield to a job that does not fit; see `gputwin policies`.")
     ] = "",
-    speed: Annotated[str, typer.Option("--speed", help="Work a second by GPU model, as in V100=1,T4=0.4.")] = "",
+    speed: Annotated[
+        str,
+        typer.Option(
+            "--speed",
+            help="Work a second by GPU model, V100=1,T4=0.4; or by how far a gang is spread: spread:nodes=0.8,racks=0.6.",
+        ),
+    ] = "",
     checkpoint: Annotated[
         str,
         typer.Option(
@@ -255,6 +261,8 @@ def _seconds(text: str) -> float:
 
 
 def _speeds(text: str) -> dict[str, object] | None:
+    if ":" in text.partition("=")[0]:
+        return {"policy": text}
     found = settings_of("--speed", text)
     return None if found is None else {"by_model": found}
 
