@@ -136,6 +136,12 @@ def test_serving_and_decisions_are_measured_beside_the_most_they_may_take():
     assert {m.name: m.most for m in decisions}["decide: hpa"] == 20.0
 
 
+def test_a_round_of_a_planner_is_measured_beside_the_most_it_may_take():
+    (small,) = measure_scaling(["round of max-min fairness, 500 active jobs"], 20, 0, lambda text: None)
+    assert (small.count, small.unit, small.most) == (20, "CPU ms", 50.0)
+    assert small.value > 0
+
+
 def test_an_unknown_benchmark_is_a_mistake_that_names_the_known_ones():
     with pytest.raises(UserError, match="unknown benchmark 'fast'; known: fifo first-fit; fifo best-fit"):
         run_suite(only=["fast"])

@@ -76,8 +76,11 @@ def run(
             table("Whole commands on jobs like PAI's, from making the trace to the saved run", columns, rows)
         if figures.scaling:
             rows = [[m.name, f"{m.count:,}", f"{m.value:,.1f} {m.unit}", f"{m.most:g}"] for m in figures.scaling]
-            columns = ["benchmark", "requests or decisions", "measured", "at most"]
-            table("Serving with every latency and a decision each 15 s, and one decision of each rule", columns, rows)
+            columns = ["benchmark", "requests, decisions or jobs", "measured", "at most"]
+            title = (
+                "Serving with every latency and a decision each 15 s, one decision of each rule, one round of a planner"
+            )
+            table(title, columns, rows)
         say(f"warm start: gputwin simulate of 1,000 jobs takes {figures.warm_start_cpu_seconds:.2f} s of CPU")
         columns = ["simulator", "workload", "jobs", "jobs/CPU-s"]
         table("Other simulators, measured on machines like ours (2 cores, 24 GiB)", columns, PUBLISHED)
