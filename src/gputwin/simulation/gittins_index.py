@@ -52,7 +52,7 @@ def service_levels(services: Floats, steps: int, least: float = 0.0) -> Floats:
         known = known[np.linspace(0, known.size - 1, _SAMPLE).round().astype(np.int64)]
     first, factor = limits_of(known, steps, least)
     # A limit that is a service is reached by who has it, whatever rounding says.
-    limits = first * factor ** np.arange(steps - 1) * (1.0 + 1e-12)
+    limits = np.array([first * factor**k * (1.0 + 1e-12) for k in range(steps - 1)], np.float64)
     index = np.array([gittins_index(known, a, limits) for a in (0.0, *limits)])
     levels = np.searchsorted(_distinct(-index), -index * (1.0 - 1e-9), "right") - 1.0
     return np.array([first, factor, *levels])
@@ -61,4 +61,5 @@ def service_levels(services: Floats, steps: int, least: float = 0.0) -> Floats:
 def _distinct(values: Floats) -> Floats:
     """Return the values in order of size, of those within rounding only the first."""
     ordered = np.sort(values)
-    return ordered[np.append(True, np.diff(ordered) > 1e-9 * np.abs(ordered[1:]))]
+    apart = np.append(True, np.diff(ordered) > 1e-9 * np.abs(ordered[1:]))
+    return np.asarray(ordered[apart], np.float64)
