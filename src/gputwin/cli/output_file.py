@@ -20,7 +20,6 @@ FORMS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table"}
 REPORT = ".html"
 FOLDER_ONLY = frozenset({"demo", "generate", "ingest", "merge", "slice", "split", "study", "tune", "fetch"})
 """What these verbs write are several files; a name that ends like one file is a mistake."""
-_REPORT_FILE = "report.html"
 
 
 def is_file_name(path: Path | None) -> bool:
@@ -40,10 +39,14 @@ def printed_to(path: Path) -> Iterator[str]:
     if suffix not in FORMS:
         raise UserError(f"'{path}' ends in none of {', '.join(FORMS)}; choose one of these endings")
     _check_replaceable(path)
-    with atomic_file(path) as fresh:
-        with fresh.open("wb") as raw, TextIOWrapper(raw, encoding="utf-8", newline="") as text, redirect_stdout(text):
-            yield FORMS[suffix]
-            text.flush()
+    with (
+        atomic_file(path) as fresh,
+        fresh.open("wb") as raw,
+        TextIOWrapper(raw, encoding="utf-8", newline="") as text,
+        redirect_stdout(text),
+    ):
+        yield FORMS[suffix]
+        text.flush()
     sys.stdout.write(f"{path}\n")
 
 
@@ -58,13 +61,13 @@ def report_to(path: Path) -> Iterator[Path]:
         folder = Path(made) / "made"
         with redirect_stdout(shown):
             yield folder
-        report = folder / _REPORT_FILE
-        if not report.is_file():
+        reports = sorted(folder.glob("*.html"))
+        if len(reports) != 1:
             raise UserError(
                 f"there is no report to write to '{path}'; name a folder, or a file that ends in .json or .csv"
             )
         with atomic_file(path) as fresh:
-            fresh.write_bytes(report.read_bytes())
+            fresh.write_bytes(reports[0].read_bytes())
     lines = [line for line in shown.getvalue().splitlines() if made not in line]
     sys.stdout.write("".join(f"{line}\n" for line in [*lines, str(path)]))
 

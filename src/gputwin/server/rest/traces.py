@@ -94,7 +94,7 @@ def traces_router(service: Service) -> APIRouter:
     async def check(trace: TraceId, cluster: ClusterName = None, wait: Wait = 0.0) -> Any:
         return await _document(lambda: service.check_document(trace, cluster), wait)
 
-    @router.get("/{trace}/queueing", responses=UNDER_WAY, summary="Theory beside simulation and trace")
+    @router.get("/{trace}/queueing", responses=UNDER_WAY, summary="Theory compared with simulation and trace")
     async def queueing(trace: TraceId, cluster: ClusterName = None, wait: Wait = 0.0) -> Any:
         return await _document(lambda: service.queueing_document(trace, cluster), wait)
 
