@@ -145,7 +145,6 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
     """
     tree, branches, stack, jobs = world.queue.tree, world.queue.tree.branches, world.queue.tree.stack, world.queue.jobs
     leaves = branches.size // 2
-    _bound_rooms(world, 0 if beside else count)
     measure_free(world, count, beside)
     most, left = tree.most[0], tree.most[1]
     stack[0], top = 1, 1
@@ -246,7 +245,11 @@ def within(branch: Any, most: Any) -> bool:
 
 @compiled
 def measure_free(world: World, count: int, beside: bool) -> None:
-    """Work out the most of each resource free on one of the touched nodes; `beside`: also of what a reservation leaves."""
+    """Work out the most of each resource free on one of the touched nodes, and the room of each kind at most.
+
+    `beside`: also the most of what a reservation leaves; the totals are up to date.
+    """
+    _bound_rooms(world, 0 if beside else count)
     tree, index = world.queue.tree, world.index
     for which in range(2):
         most = tree.most[which]
