@@ -173,7 +173,7 @@ def run(
 
         gputwin simulate trace --sharing fraction --interference built-in
 
-        gputwin simulate trace --sharing time-slice:most=4 --placement worst-fit
+        gputwin simulate trace --sharing time-slice:most=4
 
         gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
 

@@ -63,6 +63,12 @@ class Checkpoints:
         """Whether a preempted job keeps its work: it saves, and in time."""
         return self.on_preemption and (self.grace_seconds is None or self.save_seconds <= self.grace_seconds)
 
+    @property
+    def seconds_of_a_stop(self) -> float:
+        """How long a preempted job holds its GPUs again before its work goes on, s."""
+        later = self.on_preemption and self.grace_seconds is None
+        return self.restart_seconds + (self.save_seconds if later else 0.0)
+
 
 @dataclass(frozen=True)
 class Elasticity:

@@ -221,6 +221,12 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
     changes = replace(changes, preemption=changes.preemption or order.preemption)
     if changes.preemption:
         settle(PREEMPTIONS.get(changes.preemption), changes.preemption_parameters)
+    quantum = settle(order, given).get("quantum", math.inf)
+    if changes.preemption and quantum <= changes.checkpoints.seconds_of_a_stop:
+        raise UserError(
+            f"order '{order.name}': a slice of {quantum:g} s is over before a stopped job goes on with its work "
+            f"({changes.checkpoints.seconds_of_a_stop:g} s), so that nobody gets anywhere; give a longer quantum"
+        )
     loses = not changes.checkpoints.saves_when_preempted and changes.checkpoints.interval_seconds == math.inf
     if changes.preemption and loses and PREEMPTIONS.get(changes.preemption).keeps_work:
         raise InputError(

@@ -15,7 +15,7 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.elasticity.drive import ElasticDriver
 from gputwin.simulation.elasticity.workers import with_workers
 from gputwin.simulation.engine.kernel import Stepper
-from gputwin.simulation.engine.state.records import Floats, Ints, Knobs, Machines, Records
+from gputwin.simulation.engine.state.records import WHOLE, Floats, Ints, Knobs, Machines, Records
 from gputwin.simulation.engine.state.tenants import BY_NEXT_JOB, BY_TENANT, BY_TREE, DRAWN, NO_TURNS, Tenants
 from gputwin.simulation.engine.world import (
     BY_RANK,
@@ -46,6 +46,7 @@ from gputwin.simulation.policy import (
     PLACEMENTS,
     PREEMPTIONS,
     SPEEDS,
+    Ordering,
     settle,
 )
 from gputwin.simulation.policy_source import raise_if_not_ours
@@ -125,7 +126,7 @@ def run(
         uncut(machines, cluster)
     knobs = Knobs(
         numbers=largest_node(machines),
-        order=values_of(order, scheduler.order_parameters),
+        order=_order_values(order, scheduler.order_parameters, workload),
         placement=values_of(placement, scheduler.placement_parameters),
         preemption=_preemption_values(changes),
         typical=typical_jobs(workload) if typical is None else typical,
@@ -236,6 +237,16 @@ def _ratings(workload: Workload, machines: Machines, tenants: Tenants, given: Ma
         jobs["priority"],
         given,
     )
+
+
+def _order_values(order: Ordering, given: Mapping[str, float], workload: Workload) -> Floats:
+    """Return the order's parameters, and the numbers it works out from the services of jobs, GPU-seconds."""
+    values = values_of(order, given)
+    if order.table is None:
+        return values
+    gpus = workload.jobs["gpu_milli"] / WHOLE
+    services = workload.jobs["duration"] * np.where(gpus > 0, gpus, 1.0)
+    return np.append(values, order.table(services, values))
 
 
 def _preemption_values(changes: Changes) -> Floats:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from gputwin.core.errors import InputError, shorten
 from gputwin.simulation.cluster import Cluster
@@ -41,6 +41,7 @@ from gputwin.simulation.scenario_parts import (
     as_planner,
     as_sharing,
     exact,
+    usual_placement,
 )
 from gputwin.simulation.scenario_settings import (
     caps_of,
@@ -77,6 +78,7 @@ class Scenario(Part):
     order: Policy = Choice(name=Scheduler.order)
     backfill: str = Scheduler.backfill
     placement: Policy = Choice(name=Scheduler.placement)
+    """Where jobs share GPUs whatever they ask for (time-slice, mps), `least-loaded` unless another is given."""
     fairness: Annotated[FairnessSpec | None, BeforeValidator(as_fairness)] = None
     planner: Annotated[PlannerSpec | None, BeforeValidator(as_planner)] = None
     preemption: str = ""
@@ -94,6 +96,13 @@ class Scenario(Part):
     seed: Annotated[int, Field(ge=0)] = 0
     resolution_seconds: Positive | None = None
     sla_wait_seconds: AtLeastZero | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spread_where_gpus_are_shared(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or data.get("placement") is not None:
+            return data
+        return {**data, "placement": usual_placement(data.get("sharing"))}
 
     @property
     def scheduler(self) -> Scheduler:
@@ -152,8 +161,14 @@ class Scenario(Part):
         return "exclusive" if self.sharing.name == "exclusive" else "fraction"
 
     def with_(self, **fields: Any) -> Scenario:
-        """Return the scenario with these fields instead of its own, checked like any other."""
-        return scenario_of({**dict(self), **fields})
+        """Return the scenario with these fields instead of its own, checked like any other.
+
+        With another sharing, a placement that is the usual one becomes that of the new sharing.
+        """
+        own = dict(self)
+        if "sharing" in fields and str(self.placement) == usual_placement(self.sharing):
+            del own["placement"]
+        return scenario_of({**own, **fields})
 
     def check(self) -> Scenario:
         """Return the scenario; a policy, a parameter or a combination of rules that does not exist is a user error."""

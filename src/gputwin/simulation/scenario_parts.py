@@ -12,10 +12,13 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import cluster_of
 from gputwin.simulation.interference.table import BUILT_IN
 from gputwin.simulation.policy import SHARINGS, parse_policy, settle
+from gputwin.simulation.rules import Scheduler
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+SPREAD = "least-loaded"
+"""The usual placement of jobs that share GPUs whatever they ask for."""
 SHRINK = "shrink"
 """The elastic policy without rounds: running jobs are halved to let others in."""
 NO_RULE = "none"
@@ -224,6 +227,13 @@ def as_sharing(value: Any) -> Any:
         except UserError as error:
             raise ValueError(str(error)) from None
     return value
+
+
+def usual_placement(sharing: Any) -> str:
+    """Return the placement of a scenario that gives none: where jobs share GPUs whatever they ask for, they are spread."""
+    name = getattr(sharing, "name", None) or (sharing.get("name") if isinstance(sharing, Mapping) else sharing)
+    known = isinstance(name, str) and name.partition(":")[0] in SHARINGS.names()
+    return SPREAD if known and SHARINGS.get(str(name).partition(":")[0]).divides else Scheduler.placement
 
 
 class InterferenceSpec(Part):

@@ -18,6 +18,7 @@ from gputwin.simulation.engine.state.records import Ints
 from gputwin.simulation.engine.world import World
 from gputwin.simulation.interference.types import job_types
 from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.mig_requests import table_taken
 from gputwin.simulation.power.energy import energy_of, read_grid
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.rules import Scheduler
@@ -38,7 +39,7 @@ def simulate(
     *,
     order: str = Scheduler.order,
     backfill: str = Scheduler.backfill,
-    placement: str = Scheduler.placement,
+    placement: str | None = None,
     share: str = "fraction",
     predict: str | pl.DataFrame = "oracle",
     seed: int = 0,
@@ -49,10 +50,10 @@ def simulate(
 ) -> SimulationResult:
     """Return what would have happened to the trace's jobs on this cluster under these rules.
 
-    A scenario says all of it by itself. Without a cluster the trace's own nodes are used. `predict` is what the
-    scheduler believes of durations: 'oracle', 'requested', a saved model, a file of predictions, or a frame of them
-    (`workload_of`), which the scenario calls by `prediction`. `others` are further fields of a `Scenario`, as in
-    faults={"mtbf_seconds": 86400}; `told` is called from time to time.
+    A scenario says all of it by itself. Without a cluster the trace's own nodes are used, without a placement that of
+    the scenario's sharing. `predict` is what the scheduler believes of durations: 'oracle', 'requested', a saved model, a
+    file of predictions, or a frame of them (`workload_of`), which the scenario calls by `prediction`. `others` are
+    further fields of a `Scenario`, as in faults={"mtbf_seconds": 86400}; `told` is called from time to time.
     """
     if isinstance(trace, Scenario):
         return simulate_scenario(trace, told=told)
@@ -88,12 +89,15 @@ def simulate_scenario(
 ) -> SimulationResult:
     """Return the run a scenario describes; what is opened already, or predicted, is given beside it.
 
-    The scenario in its manifest gives the same run again, to the byte. `note` is told of doubts about predictions.
+    The scenario in its manifest gives the same run again, to the byte. `note` is told of doubts about predictions and of
+    what is assumed of GPUs.
     """
     opened = trace_of(scenario.check(), trace)
     target = cluster_of_scenario(scenario, opened) if cluster is None else cluster
     part = part_of(scenario, opened)
     workload = workload_of_scenario(scenario, part, target, predictions, note)
+    if scenario.gpu_sharing is not None and scenario.gpu_sharing.cuts and (taken := table_taken(target)):
+        note(taken)
     outcome = run(
         workload,
         target,
