@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from gputwin.cli.main import main
 from gputwin.core.errors import UserError
 from gputwin.simulation.engine.attribution.causes import FRAGMENTATION
 from gputwin.simulation.locality import Locality
@@ -87,3 +90,13 @@ def test_what_does_not_go_with_holding_out_is_refused():
         play(case, "srtf", Changes(locality=Locality(10)))
     with pytest.raises(UserError, match="node_seconds is -1"):
         Locality(-1)
+
+
+def test_the_command_line_takes_patience_and_spread(capsys, tmp_path):
+    where = ["simulate", "synthetic:philly?jobs=100", "--cluster", "homogeneous:3x8", "-o", str(tmp_path), "--json"]
+    assert main([*where, "--locality", "node=10m,rack=5m", "--speed", "spread:nodes=0.8,racks=0.6"]) == 0
+    scenario = json.loads(capsys.readouterr().out)["manifest"]["scenario"]
+    assert scenario["locality"] == {"node_seconds": 600.0, "rack_seconds": 300.0}
+    assert scenario["speed"] == {"policy": "spread:nodes=0.8,racks=0.6"}
+    assert main([*where, "--locality", "here=10m"]) == 2
+    assert "locality.here_seconds" in capsys.readouterr().err

@@ -25,7 +25,7 @@ from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.run import run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.scenario_parts import PowerSpec
-from gputwin.simulation.scenario_settings import caps_of
+from gputwin.simulation.scenario_settings import caps_of, elastic_plan_of
 from gputwin.simulation.shared import with_kinds
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import Workload, with_load, workload_of
@@ -165,7 +165,7 @@ def workload_of_scenario(
     believed = believed_by(scenario.prediction, part, note) if predictions is None else predictions
     workload = workload_of(part, cluster_models(cluster), share=scenario.share, predict=believed)
     workload = _with_types(scenario, part, workload, note)
-    plan = scenario.changes.elastic_plan
+    plan = elastic_plan_of(scenario.elasticity)
     if plan is not None and plan.exponent is None:
         workload = replace(workload, kinds=_scaling_kinds(part, workload, scenario.seed, note))
     if scenario.elasticity is not None and plan is None and not _can_be_resized(workload):

@@ -64,7 +64,7 @@ class Future:
 
 def check(scenario: Scenario) -> None:
     """Raise a user error where the scenario has what looking ahead does not take."""
-    for name in ("faults", "elasticity", "preemption", "speed"):
+    for name in ("faults", "elasticity", "locality", "preemption", "speed"):
         if getattr(scenario, name):
             raise UserError(f"eta does not simulate {name}; leave it out of the scenario")
     if ORDERINGS.get(scenario.order.name).preemption:
