@@ -129,6 +129,19 @@ def test_node_pools_on_a_batch_trace(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert set(events["what"]) >= {"launched", "removed"}
 
 
+def test_node_pools_are_chosen_on_the_first_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    prices = tmp_path / "prices.csv"
+    prices.write_text("time_seconds,price_per_hour\n0,0.5\n1800,1.5\n", encoding="utf-8")
+    arguments = ["autoscale", "synthetic:pai2020?jobs=200", "--cluster", "homogeneous:40x8", "--rule", "karpenter"]
+    more = ["--target", "p95_wait=1h", "--spot", "0.5", "--hazard", "0.2", "--spot-prices", str(prices), "--seeds", "1"]
+    assert main([*arguments, *more, "--json", "-o", str(tmp_path / "out")]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert len(data["tried"]) == 3
+    assert data["chosen"] in data["tried"]
+    assert [row["rule"] for row in data["shown"]] == ["fixed", "karpenter", "karpenter"]
+    assert json.loads((tmp_path / "out" / "choice.json").read_text(encoding="utf-8"))["chosen"] == data["chosen"]
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [
@@ -137,6 +150,11 @@ def test_node_pools_on_a_batch_trace(tmp_path: Path, capsys: pytest.CaptureFixtu
         (["--checkpoint", "every=3"], "'every=3' is not one of"),
         (["--checkpoint", "interval=best,save=1m"], "follows from --hazard"),
         (["--availability", "nowhere.csv"], "nowhere.csv"),
+        (["--hazard", "nowhere.csv"], "nowhere.csv"),
+        (["--hazard", "-1"], "give 0 or more"),
+        (["--spot-prices", "nowhere.csv"], "nowhere.csv"),
+        (["--placement", "magic"], "magic"),
+        (["--target", "fast"], "give p95_wait=10m"),
     ],
 )
 def test_mistakes_about_node_pools_are_one_line(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import math
 from typing import Any
@@ -115,7 +116,10 @@ def test_metrics_that_are_no_figures_hold_and_say_why(name: str, value: float | 
     assert any(word in words for word in ("missing", "NaN", "cannot be", "failed")), words
 
 
-@pytest.mark.parametrize("name", ["threshold", "step", "hpa", "hpa by use", "keda", "knative", "velocity", "backoff"])
+@pytest.mark.parametrize(
+    "name",
+    ["threshold", "step", "hpa", "hpa by use", "keda", "knative", *("velocity", "backoff", "cooldown", "bounds")],
+)
 def test_late_metrics_hold_and_say_how_late(name: str) -> None:
     seen = world(0.0, 0.0, 7)
     late = Observation(0.0, 7, 7, metrics=seen.metrics, in_flight=0.0, ages_s={"gpu": 900.0, "in_flight": 900.0})
@@ -135,6 +139,65 @@ def test_zero_is_never_reached_by_accident(rule: str, value: float | None, size:
         decision = autoscaler.decide(broken(value, 60.0 * i, size))
         assert decision.replicas == size
         assert decision.held
+
+
+INNERS = ("velocity", "cooldown", "backoff", "bounds", "scheduled")
+
+
+@pytest.mark.parametrize("rule", [*INNERS, "hybrid"])
+@pytest.mark.parametrize("value", [None, math.nan, -1.0, math.inf])
+def test_zero_is_never_reached_by_accident_through_another_rule(rule: str, value: float | None) -> None:
+    from gputwin.autoscaling.decisions.registry import make_rule
+
+    to_zero = {"rule": "keda", "minimum": 0, "triggers": [{"metric": "in_flight", "target": 0.8}]}
+    more: dict[str, Any] = {"inner": to_zero}
+    if rule == "scheduled":
+        more |= {"minimum": 0, "otherwise": 0}
+    elif rule == "bounds":
+        more |= {"minimum": 0}
+    elif rule == "hybrid":
+        more = {"minimum": 0, "reactive": to_zero, "base": {"rule": "predictive", "minimum": 0}}
+    autoscaler = Autoscaler(make_rule(rule, **more))
+    for i in range(40):
+        decision = autoscaler.decide(broken(value, 60.0 * i, 3))
+        assert (decision.replicas, decision.held) == (3, True)
+
+
+@pytest.mark.parametrize("value", [None, math.nan, -1.0, math.inf])
+def test_jobs_are_neither_started_nor_ended_on_a_queue_that_cannot_be_read(value: float | None) -> None:
+    from gputwin.autoscaling.decisions.registry import make_rule
+
+    decision = Autoscaler(make_rule("keda-job")).decide(broken(value, 0.0, 4))
+    assert (decision.replicas, decision.held) == (4, True)
+    assert "queue_length" in decision.reasons[0]
+
+
+@pytest.mark.parametrize("value", [None, math.nan, -1.0, math.inf])
+def test_a_schedule_goes_on_while_the_rule_beside_it_holds(value: float | None) -> None:
+    decision = Autoscaler(rule_of("scheduled")).decide(broken(value, 0.0, 7))
+    assert decision.replicas == 7
+    assert decision.held
+    assert Autoscaler(rule_of("scheduled")).decide(broken(value, 0.0, 1)).replicas == 2
+
+
+@pytest.mark.parametrize("name", ["predictive", "hybrid"])
+@pytest.mark.parametrize(
+    "forecast",
+    [
+        None,
+        Forecast(0.0, 60.0, {0.9: (0.0,) * 9}, failed="the model did not converge"),
+        Forecast(-1e5, 60.0, {0.9: (0.0,) * 9}),
+        Forecast(0.0, 60.0, {0.9: (math.nan,) * 9}),
+        Forecast(0.0, 60.0, {0.9: (-3.0,) * 9}),
+        Forecast(0.0, 60.0, {}),
+    ],
+    ids=["none", "failed", "late", "NaN", "negative", "empty"],
+)
+def test_a_forecast_that_failed_takes_no_replica_away(name: str, forecast: Forecast | None) -> None:
+    seen = dataclasses.replace(world(0.0, 0.0, 7), forecast=forecast)
+    decision = Autoscaler(rule_of(name)).decide(seen)
+    assert (decision.replicas, decision.held) == (7, True)
+    assert "forecast" in decision.reasons[0]
 
 
 def test_one_failed_metric_blocks_scaling_down_but_not_up() -> None:

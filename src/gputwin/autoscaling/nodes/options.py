@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gputwin.autoscaling.nodes.spec import RULES
@@ -30,10 +31,12 @@ def supply_of(
     """Return when spot nodes can be had and are lost: availability, a hazard or a record of it, prices."""
     found = () if availability is None else read_zones(availability, like=tuple(zones))
     series = None if prices is None else read_prices(prices)
+    supply = SpotSupply(found, prices=series, price_power=price_power)
     try:
-        return SpotSupply(found, float(hazard), prices=series, price_power=price_power)
+        per_hour = float(hazard)
     except ValueError:
-        return SpotSupply(found, prices=series, price_power=price_power, record=read_record(Path(hazard), zones))
+        return replace(supply, record=read_record(Path(hazard), zones))
+    return replace(supply, hazard_per_hour=per_hour)
 
 
 def checkpoints_of(text: str | None, supply: SpotSupply) -> Checkpoints:
