@@ -265,6 +265,10 @@ def worst_fit(machine: Machine, ask: Ask, fleet: Fleet) -> float:
     return machine.gpu_free / fleet.gpu + 1e-6 * machine.free["cpu"] / fleet.cpu
 
 
+def least_loaded(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    return min((machine.share[d] for d in emptiest(machine, ask, fleet)), default=0)
+
+
 def load_balance(machine: Machine, ask: Ask, fleet: Fleet) -> float:
     cpu = (machine.free["cpu"] - ask.cpu) / max(PLENTY if machine.node.cpu is None else machine.node.cpu, 1)
     if machine.node.gpus == 0:
@@ -326,6 +330,7 @@ PLACEMENTS: dict[str, tuple[Score, Devices, str]] = {
     "first-fit": (first_fit, fullest, "score"),
     "best-fit": (best_fit, fullest, "score"),
     "worst-fit": (worst_fit, emptiest, "score"),
+    "least-loaded": (least_loaded, emptiest, "score"),
     "load-balance": (load_balance, emptiest, "score"),
     "dot-product": (dot_product, fullest, "score"),
     "gpu-packing": (gpu_packing, fullest, "score"),
