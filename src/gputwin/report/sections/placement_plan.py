@@ -58,8 +58,8 @@ def verdict(result: PlacementResult) -> str:
         return f"{text} No placement does better: proven."
     if problem.unit == UNITS["demand"]:
         left = (result.objective or 0) / 1e6
-        return f"{text} {percent(left, 1)} of the demand is left out; every placement leaves out "
-        f"{percent(result.bound / 1e6, 1)} or more."
+        least = percent(result.bound / 1e6, 1)
+        return f"{text} {percent(left, 1)} of the demand is left out; every placement leaves out {least} or more."
     above = f"so this is at most {percent((result.gap or 0.0), 1)} above the best"
     return f"{text} Any placement takes at least {result.bound:,} {problem.unit}, {above}."
 
