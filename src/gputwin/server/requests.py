@@ -103,7 +103,7 @@ def scenario_for(request: RunRequest, path: str, fingerprint: str, limits: Limit
     _refuse_files(fields)
     if terms := _terms(request):
         fairness = fields.get("fairness") or ("quota" if request.quotas or request.guarantees else "none")
-        given = {"policy": fairness} if isinstance(fairness, str) else dict(fairness)
+        given: dict[str, Any] = {"policy": fairness} if isinstance(fairness, str) else dict(fairness)
         if request.guarantees and given["policy"] == "quota":
             given["policy"] = "quota:reclaim=1,guaranteed=0"
         fields["fairness"] = {**given, "tenants": {**given.get("tenants", {}), **terms}}

@@ -98,7 +98,10 @@ def quotas_of(result: SimulationResult, nominal: Mapping[str, float]) -> dict[st
     part = np.minimum(borrowed.sum(axis=1) / np.where(total > 0, total, 1.0), 1.0)
     lent = unused * part[:, None]
     seconds = np.diff(edges, append=last) if len(edges) else np.zeros(0)
-    span = max(last - first, 1e-12)
-    mean = [np.maximum(seconds, 0.0) @ table / span for table in (used, borrowed, lent)]
+    share = np.maximum(seconds, 0.0) / max(last - first, 1e-12)
+    mean_used, mean_borrowed, mean_lent = share @ used, share @ borrowed, share @ lent
     most = used.max(axis=0) if len(edges) else np.zeros(len(names))
-    return {name: Quota(float(quota[k]), *(float(m[k]) for m in mean), float(most[k])) for k, name in enumerate(names)}
+    return {
+        name: Quota(float(quota[k]), float(mean_used[k]), float(mean_borrowed[k]), float(mean_lent[k]), float(most[k]))
+        for k, name in enumerate(names)
+    }
