@@ -138,3 +138,17 @@ def test_metrics_have_the_names_of_kueue_and_dcgm(client: TestClient, run: str) 
     assert values["kueue_admitted_active_workloads"] == one["running_jobs"]
     assert values["kueue_pending_workloads"] == one["waiting_jobs"]
     assert abs(values["kueue_cluster_queue_resource_usage"] / 80 - one["allocated"]) < 1e-6
+
+
+def test_terms_of_tenants_are_part_of_the_scenario(client: TestClient) -> None:
+    asked = {"trace": "small", "cluster": CLUSTER, "rules": {"fairness": "hdrf"}}
+    asked |= {"weights": "a=2, b=1.5", "groups": "a=x/y"}
+    found = client.post("/api/scenarios/validate", json=asked).json()
+    assert found["is_valid"], found
+    tenants = found["scenario"]["fairness"]["tenants"]
+    assert (tenants["a"]["weight"], tenants["a"]["group"], tenants["b"]["weight"]) == (2.0, "x/y", 1.5)
+    by_quota = client.post("/api/scenarios/validate", json={"trace": "small", "cluster": CLUSTER, "quotas": "a=8"})
+    assert by_quota.json()["scenario"]["fairness"]["tenants"]["a"]["gpus"] == 8.0
+    wrong = client.post("/api/scenarios/validate", json={"trace": "small", "cluster": CLUSTER, "weights": "a"}).json()
+    assert not wrong["is_valid"]
+    assert "name=value" in wrong["problem"]

@@ -17,7 +17,7 @@ from gputwin.server.app import guarded
 from gputwin.server.security import Rates, is_session, new_session
 from gputwin.server.service import file_name
 from gputwin.server.settings import Limits, Settings
-from tests.server.conftest import BASE, ended
+from tests.server.conftest import BASE, CLUSTER, ended
 
 TOKEN = "correct-horse-battery"
 
@@ -217,3 +217,18 @@ def test_a_task_can_be_cancelled(client: TestClient) -> None:
     client.post(f"/api/tasks/{started['id']}/cancel")
     assert ended(client, started)["state"] == "cancelled"
     assert client.post("/api/tasks/0123456789abcdef/cancel").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"fairness": {"policy": "kueue-fair", "queues": "/etc/passwd"}},
+        {"faults": {"log": "/etc/passwd"}},
+        {"interference": "/etc/passwd"},
+        {"interference": {"table": "/etc/passwd"}},
+    ],
+)
+def test_rules_name_no_files_of_this_machine(client: TestClient, rules: dict[str, object]) -> None:
+    refused = client.post("/api/runs", json={"trace": "small", "cluster": CLUSTER, "rules": rules})
+    assert refused.status_code == 400
+    assert "a file cannot be named here" in refused.json()["detail"]

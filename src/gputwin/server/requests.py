@@ -16,6 +16,7 @@ from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.server.settings import Limits
 from gputwin.server.workspace import ID_PATTERN
 from gputwin.simulation.cluster import Cluster, open_cluster
+from gputwin.simulation.interference.table import BUILT_IN
 from gputwin.simulation.scenario import Scenario, scenario_of
 
 Id = Annotated[str, Field(pattern=ID_PATTERN, max_length=64)]
@@ -45,6 +46,10 @@ class RunRequest(_Request):
     rules: Annotated[
         dict[str, Any], Field(default_factory=dict, description="Fields of a scenario, see /api/scenarios/schema.")
     ]
+    weights: Annotated[str, Field(max_length=2000, description="Weights of tenants: llm=2,vision=1.")] = ""
+    quotas: Annotated[str, Field(max_length=2000, description="GPUs tenants may hold at most: llm=16.")] = ""
+    guarantees: Annotated[str, Field(max_length=2000, description="GPUs that tenants get back when needed.")] = ""
+    groups: Annotated[str, Field(max_length=2000, description="Cohorts of tenants: llm=research/nlp.")] = ""
 
 
 class ForecastRequest(_Request):
@@ -95,6 +100,13 @@ def scenario_for(request: RunRequest, path: str, fingerprint: str, limits: Limit
     if not _is_finite(request.rules):
         raise InputError("give finite numbers", field="rules")
     fields = dict(request.rules)
+    _refuse_files(fields)
+    if terms := _terms(request):
+        fairness = fields.get("fairness") or ("quota" if request.quotas or request.guarantees else "none")
+        given: dict[str, Any] = {"policy": fairness} if isinstance(fairness, str) else dict(fairness)
+        if request.guarantees and given["policy"] == "quota":
+            given["policy"] = "quota:reclaim=1,guaranteed=0"
+        fields["fairness"] = {**given, "tenants": {**given.get("tenants", {}), **terms}}
     if fields.get("prediction", "oracle") not in _RULES:
         raise InputError("a file cannot be named here", field="rules.prediction", remedy="give oracle or requested")
     power = fields.get("power")
@@ -109,6 +121,30 @@ def scenario_for(request: RunRequest, path: str, fingerprint: str, limits: Limit
     if isinstance(scenario.cluster, Cluster):
         _check_size(scenario.cluster, limits)
     return scenario.check()
+
+
+def _refuse_files(fields: dict[str, Any]) -> None:
+    """Raise where a field names a file of this machine."""
+    for part, name in (("fairness", "queues"), ("faults", "log")):
+        found = fields.get(part)
+        if isinstance(found, dict) and found.get(name) is not None:
+            raise InputError("a file cannot be named here", field=f"rules.{part}.{name}", remedy="remove it")
+    table = fields.get("interference")
+    table = table.get("table") if isinstance(table, dict) else table
+    if table not in (None, BUILT_IN):
+        raise InputError("a file cannot be named here", field="rules.interference", remedy=f"give {BUILT_IN}")
+
+
+def _terms(request: RunRequest) -> dict[str, dict[str, str]]:
+    """Return the terms of tenants that are given as "name=value,name=value"."""
+    terms: dict[str, dict[str, str]] = {}
+    for field, term in (("weights", "weight"), ("quotas", "gpus"), ("guarantees", "guaranteed"), ("groups", "group")):
+        for part in filter(None, (p.strip() for p in getattr(request, field).split(","))):
+            name, equals, value = (text.strip() for text in part.rpartition("="))
+            if not (name and equals and value):
+                raise InputError(f"'{shorten(part)}' is not name=value", field=field, remedy="write llm=2,vision=1")
+            terms.setdefault(name, {})[term] = value
+    return terms
 
 
 def _is_number(text: object) -> bool:

@@ -113,6 +113,14 @@ class Service:
         settings = {"run": path, "trace": str(self.workspace.trace_path(trace)) if trace else None, "job": job}
         return self._document("explain", "Explaining a wait", "", settings)
 
+    def start_document(self, id_: str, job: str) -> Task | dict[str, Any]:
+        """Return when a job was expected to start, or the task that finds out."""
+        path, trace = str(self.workspace.run_path(id_)), self.workspace.trace_of_run(id_)
+        if trace is None:
+            raise UserError("the trace of this run is not there any more, and its start cannot be predicted without")
+        settings = {"run": path, "trace": str(self.workspace.trace_path(trace)), "job": job}
+        return self._document("start", "Predicting a start", "", settings)
+
     def compare_document(self, ids: list[str]) -> Task | dict[str, Any]:
         """Return runs side by side, or the task that compares them."""
         if not 2 <= len(ids) <= 8 or len(set(ids)) < len(ids):

@@ -7,9 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from gputwin.api.reading import generate
 from gputwin.api.running import compare, explain, tenants
-from gputwin.core.errors import UserError
+from gputwin.core.errors import UserError, shorten
 from gputwin.report.document import document_of
 from gputwin.report.page import Section
 from gputwin.report.sections.comparison import comparison
@@ -33,6 +35,7 @@ from gputwin.traces.dataset import Trace
 from gputwin.traces.ingest import Options, ingest
 from gputwin.traces.readers.mapped import parse_map
 
+_START_DRAWS = 50
 Step = Callable[..., None]
 
 
@@ -117,6 +120,33 @@ def explain_document(step: Step, run: str, trace: str | None, job: str) -> dict[
     timeline = timeline_of(result, Trace.open(Path(trace)) if trace else None)
     document = document_of(f"Job {job}", [explanation_section(result, found, timeline)])
     return {**opened_first(document), "explanation": found.to_json()}
+
+
+def start_document(step: Step, run: str, trace: str, job: str) -> dict[str, Any]:
+    """Return when a job was expected to start at its submission, from what was known then."""
+    from gputwin.report.sections.predicted_start import predicted_start
+    from gputwin.simulation.simulate import cluster_of_scenario, trace_of
+    from gputwin.studies.eta.ahead import check as check_rules
+    from gputwin.studies.eta.estimate import estimate, with_simulated_waits
+
+    result = SimulationResult.open(Path(run))
+    scenario = result.scenario
+    check_rules(scenario)
+    step("simulating the jobs before it")
+    opened = trace_of(scenario, Trace.open(Path(trace)))
+    cluster = cluster_of_scenario(scenario, opened)
+    (own,) = result.jobs.filter(pl.col("job_id") == job).head(1).to_dicts() or ({},)
+    if not own:
+        raise UserError(f"the run has no job '{shorten(job)}'")
+    waited = own["wait_seconds"]
+    row = None
+    if waited is None or waited > 0:
+        simulated = with_simulated_waits(opened, scenario, cluster)
+        # Just after it came: it is the last of those who wait.
+        at = float(own["submit_time"]) + min(1.0, float(waited or 1.0) / 2)
+        found = estimate(simulated, scenario, cluster, at, draws=_START_DRAWS, calibrate=0, progress=step)
+        row = next((r for r in found.frame.to_dicts() if r["job_id"] == job), None)
+    return document_of(f"Job {job}", [predicted_start(job, row, waited)])
 
 
 def compare_document(step: Step, runs: list[str], trace: str | None) -> dict[str, Any]:
@@ -211,6 +241,7 @@ DOCUMENTS: dict[str, Callable[..., dict[str, Any]]] = {
     "run": run_document,
     "compare": compare_document,
     "explain": explain_document,
+    "start": start_document,
     "check": check_document,
     "forecast": forecast_document,
     "plan": plan_document,

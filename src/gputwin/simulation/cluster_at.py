@@ -6,7 +6,6 @@ Placements are intervals, so a moment needs no replay: a device is held by the p
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -125,29 +124,3 @@ def jobs_on_node(result: SimulationResult, node: int) -> pl.DataFrame:
         .sort("start_time", "job")
         .select("job_id", "tenant", "start_time", "end_time", "gpus", "instances", pl.col("why").cast(pl.String))
     )
-
-
-def tenant_use(result: SimulationResult, tenants: list[str]) -> dict[str, dict[str, Any]]:
-    """Return for each tenant the mean and the largest number of GPUs it held at a time, over the span of the run."""
-    first, last = span_of(result)
-    held = result.placements.group_by("segment").agg(
-        ((pl.col("gpu_count").cast(pl.Int64) * pl.col("gpu_milli")).sum() / WHOLE_GPU_MILLI).alias("gpus")
-    )
-    rows = (
-        result.segments.with_row_index("segment")
-        .join(held, on="segment")
-        .join(result.jobs.with_row_index("job").select("job", "tenant"), on="job")
-        .with_columns(pl.col("end_time").clip(upper_bound=last))
-    )
-    found = {}
-    for tenant in tenants:
-        own = rows.filter(pl.col("tenant") == tenant)
-        times = np.concatenate([own["start_time"].to_numpy(), own["end_time"].to_numpy()])
-        steps = np.concatenate([own["gpus"].to_numpy(), -own["gpus"].to_numpy()])
-        # At one moment what ends is given back before what starts is taken.
-        order = np.lexsort((steps, times))
-        level = np.cumsum(steps[order])
-        hours = float((own["gpus"] * (own["end_time"] - own["start_time"])).sum())
-        span = last - first
-        found[tenant] = {"mean": hours / span if span > 0 else 0.0, "most": float(level.max()) if level.size else 0.0}
-    return found

@@ -36,6 +36,7 @@ def explanation_section(result: SimulationResult, found: Explanation, timeline: 
     if story[3:]:
         parts.append(Bullets(tuple(story[3:])))
     parts += _otherwise(found)
+    parts += _priority(found)
     parts += _others("Jobs that held what it needed", found.holders, "gpu_hours", "GPU-hours during the wait")
     parts += _others("Jobs that came later and started before it", found.overtakers, None, "")
     parts += _places(result, found, timeline)
@@ -83,6 +84,22 @@ def _otherwise(found: Explanation) -> list[Part]:
         for what, after in found.could_have_started.items()
     )
     return [TablePart("When it could have started", {"with": Kind.TEXT, "after waiting": Kind.NUMBER}, rows)]
+
+
+def _priority(found: Explanation) -> list[Part]:
+    """Return what each factor added to its priority, when it came and when it started."""
+    at = {"when submitted": found.priority_at_submit, "when it started": found.priority_at_start}
+    known = {when: parts for when, parts in at.items() if parts is not None}
+    if not known:
+        return []
+    names = list(dict.fromkeys(name for parts in known.values() for name in parts.parts))
+    rows = [
+        (name.replace("_", " "), *(f"{p.parts.get(name, 0.0):,.0f}" for p in known.values()))
+        for name in names
+        if any(p.parts.get(name) for p in known.values())
+    ]
+    rows.append(("priority", *(f"{p.priority:,}" for p in known.values())))
+    return [TablePart("What made its priority", {"factor": Kind.TEXT} | dict.fromkeys(known, Kind.NUMBER), tuple(rows))]
 
 
 def _others(title: str, jobs: list[dict[str, object]], column: str | None, name: str) -> list[Part]:

@@ -8,7 +8,7 @@ from gputwin.analysis.topic import Remark
 from gputwin.core.units import format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
-from gputwin.simulation.cluster_at import tenant_use
+from gputwin.report.sections.quota_tree import quota_tree
 from gputwin.simulation.goodput import PARTS
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.verdict import CAUSE_WORDS
@@ -25,7 +25,8 @@ def tenants_section(result: SimulationResult, view: TenantView) -> Section:
     if said:
         parts.append(Findings(tuple(Remark(text) for text in said)))
     parts += [part for part in (_causes(view),) if part is not None]
-    parts += [_table(view), *quotas(result)]
+    tree = quota_tree(result)
+    parts += [_table(view), *(() if tree is None else (tree,))]
     note = "Allocated is what jobs hold; used is the measured share of it, where the trace has measurements."
     return Section("tenants", "Tenants", tuple(parts), (note,))
 
@@ -78,24 +79,6 @@ def _causes(view: TenantView) -> FigurePart | None:
         f"{CAUSE_WORDS.get(cause, cause.replace('_', ' '))}."
     )
     return FigurePart("tenant-causes", "Who waited, and why", figure, caption, wide)
-
-
-def quotas(result: SimulationResult) -> list[TablePart]:
-    """Return what tenants with a limit hold of it; nothing where the run's rules have no limits."""
-    fairness = result.scenario.fairness if "scenario" in result.manifest else None
-    limits = {} if fairness is None else {n: t.gpus for n, t in fairness.tenants.items() if t.gpus is not None}
-    if not limits:
-        return []
-    use = tenant_use(result, list(limits))
-    rows = []
-    for name, gpus in limits.items():
-        mean, most = use[name]["mean"], use[name]["most"]
-        share = percent(mean / gpus) if gpus else "–"
-        rows.append((name, number(gpus), number(mean), share, number(most), number(max(most - gpus, 0.0))))
-    kinds = {"tenant": Kind.CODE} | dict.fromkeys(
-        ("nominal GPUs", "used, mean", "of nominal", "used at most", "borrowed at most"), Kind.NUMBER
-    )
-    return [TablePart("Quotas", kinds, tuple(rows), "Borrowed is what a tenant held beyond its nominal quota.")]
 
 
 def stops_section(result: SimulationResult) -> Section | None:

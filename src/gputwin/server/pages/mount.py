@@ -136,6 +136,10 @@ def mount(app: FastAPI, service: Service) -> None:
     async def _(run: str, row: Annotated[int, InPath(ge=0, le=10**9)]) -> None:
         await show(lambda: runs.job(service, run, row))
 
+    @at("/runs/{run}/jobs/{row}/start")
+    async def _(run: str, row: Annotated[int, InPath(ge=0, le=10**9)]) -> None:
+        await show(lambda: runs.start(service, run, row))
+
     ui.add_head_html(_HEAD, shared=True)
     ui.run_with(
         app,

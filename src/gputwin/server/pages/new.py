@@ -56,6 +56,7 @@ def new_run(service: Service, trace: str) -> b.Page:
         ),
     ]
     groups = [b.group(what, "What runs where"), b.group([_policy(kind) for kind in _QUESTIONS], "Rules")]
+    groups.append(b.group(_tenants(), "Tenants", closed=True, text="Weights, quotas, guarantees, cohorts"))
     schema = Scenario.model_json_schema()
     groups.append(
         b.group(
@@ -70,6 +71,18 @@ def new_run(service: Service, trace: str) -> b.Page:
         groups.append(b.group(fields, title, closed=True, text=text))
     page.blocks.append(b.form("run", "", "/api/runs", "Run", groups, check="/api/scenarios/validate"))
     return page
+
+
+def _tenants() -> list[b.Block]:
+    """Return the terms of tenants, each as name=value with commas between."""
+    return [
+        b.input_field("weights", "Weights", placeholder="llm=2,vision=1", help="For DRF, fair queueing, fair share."),
+        b.input_field("quotas", "GPUs at most", placeholder="llm=16", help="A quota: no more GPUs at a time."),
+        b.input_field(
+            "guarantees", "GPUs guaranteed", placeholder="llm=16,vision=8", help="Others may borrow them meanwhile."
+        ),
+        b.input_field("groups", "Cohorts", placeholder="llm=research/nlp", help="The tree of tenants, for hdrf."),
+    ]
 
 
 def _policy(kind: str) -> b.Block:

@@ -214,6 +214,17 @@ async def job(service: Service, id_: str, row: int) -> b.Page:
     page = _page(service, id_, f"jobs/{row}", f"Job {name}")
     page.crumbs.append(b.link("Jobs", f"/runs/{id_}/jobs"))
     page.blocks.append(b.shown(await settled(lambda: service.explain_document(id_, name), 2.0)))
+    page.blocks.append(b.links(b.link("Predicted start", f"/runs/{id_}/jobs/{row}/start")))
+    return page
+
+
+async def start(service: Service, id_: str, row: int) -> b.Page:
+    """Return when one job was expected to start."""
+    page = await job(service, id_, row)
+    page.path, page.blocks = f"/runs/{id_}/jobs/{row}/start", []
+    page.crumbs.append(b.link(page.title, f"/runs/{id_}/jobs/{row}"))
+    name = str(service.workspace.run(id_).jobs["job_id"][row])
+    page.blocks.append(b.shown(await settled(lambda: service.start_document(id_, name), _SOON)))
     return page
 
 

@@ -85,6 +85,12 @@ def runs_router(service: Service) -> APIRouter:
     ) -> Any:
         return told(await settled(lambda: service.explain_document(run, job), wait))
 
+    @router.get("/runs/{run}/start", responses=UNDER_WAY, summary="When a job was expected to start at its submission")
+    async def start(
+        run: RunId, job: Annotated[str, Query(min_length=1, max_length=500)], wait: Wait = _DEFAULT_WAIT
+    ) -> Any:
+        return told(await settled(lambda: service.start_document(run, job), wait))
+
     @router.get("/runs/{run}/series", summary="The cluster over time: queue, allocation, fragmentation")
     def series(run: RunId) -> Any:
         return Json(space.run(run).series.to_dict(as_series=False))

@@ -1,0 +1,60 @@
+"""The tree of quotas adds up: what is borrowed was lent, and groups are the sums of their tenants."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import polars as pl
+import pytest
+
+from gputwin.report.sections.quota_tree import quota_tree, quotas_of
+
+
+@pytest.fixture
+def run() -> Any:
+    """Ten seconds: a holds 6 of its 4 GPUs in the first five; b holds 1 of its 4, c nothing of its 2 all the time."""
+    tenants = {
+        "a": SimpleNamespace(guaranteed=None, gpus=4.0, group="research/nlp"),
+        "b": SimpleNamespace(guaranteed=4.0, gpus=8.0, group="research"),
+        "c": SimpleNamespace(guaranteed=None, gpus=2.0, group=""),
+        "d": SimpleNamespace(guaranteed=None, gpus=None, group=""),
+    }
+    return SimpleNamespace(
+        manifest={"scenario": {}},
+        scenario=SimpleNamespace(fairness=SimpleNamespace(tenants=tenants)),
+        jobs=pl.DataFrame({"tenant": ["a", "b", "d"], "submit_time": [0.0] * 3, "end_time": [5.0, 10.0, 10.0]}),
+        segments=pl.DataFrame(
+            {"job": [0, 1, 2], "start_time": [0.0, 0.0, 0.0], "end_time": [5.0, 10.0, 10.0]},
+            schema_overrides={"job": pl.UInt32},
+        ),
+        placements=pl.DataFrame(
+            {"segment": [0, 0, 1, 2], "gpu_count": [4, 2, 1, 8], "gpu_milli": [1000] * 4},
+            schema_overrides={"segment": pl.UInt32},
+        ),
+    )
+
+
+def test_what_is_borrowed_was_lent_by_those_who_left_quota_unused(run: Any) -> None:
+    found = quotas_of(run, {"a": 4.0, "b": 4.0, "c": 2.0})
+    assert (found["a"].used, found["a"].borrowed, found["a"].most) == (3.0, 1.0, 6.0)
+    # In the first half b leaves 3 unused and c 2: together they lend 2, in that proportion.
+    assert found["b"].lent == pytest.approx(0.5 * 2 * 3 / 5)
+    assert found["c"].lent == pytest.approx(0.5 * 2 * 2 / 5)
+    assert sum(q.borrowed for q in found.values()) == pytest.approx(sum(q.lent for q in found.values()))
+
+
+def test_groups_are_the_sums_of_their_tenants_and_stand_above_them(run: Any) -> None:
+    tree = quota_tree(run)
+    assert tree is not None
+    names = [row[0].strip() for row in tree.rows]
+    assert names == ["all tenants", "c", "research", "b", "nlp", "a"]
+    nominal = {row[0].strip(): row[1] for row in tree.rows}
+    assert (nominal["all tenants"], nominal["research"], nominal["nlp"]) == ("10", "8", "4")
+
+
+def test_a_run_without_quotas_has_no_tree(run: Any) -> None:
+    run.scenario.fairness.tenants = {}
+    assert quota_tree(run) is None
+    run.scenario.fairness = None
+    assert quota_tree(run) is None
