@@ -20,7 +20,7 @@ WITHIN = 1.02
 
 def main() -> int:
     from gputwin.optimization.tuning.bandits import ALGORITHMS, chosen, regret, search
-    from gputwin.optimization.tuning.study import PRESENT, Simulations, Study, name_of
+    from gputwin.optimization.tuning.runs import PRESENT, Simulations, Study, name_of
     from gputwin.simulation.scenario import Scenario
 
     parser = argparse.ArgumentParser(description=__doc__)

@@ -137,7 +137,8 @@ def test_place_over_time_compares_online_moves_forecast_and_hindsight(
         "--moves",
         "3",
     )
-    found = call(capsys, *ask)
+    found = call(capsys, *ask, "-o", str(tmp_path / "rolled"))
+    assert pl.read_parquet(tmp_path / "rolled" / "over_time.parquet").height == 3 * 5
     policies = {p["policy"]: p for p in found["policies"]}
     assert list(policies) == ["best fit", "FGD", "moves, no forecast", "moves, forecast", "moves, clairvoyant"]
     assert policies["best fit"]["moves"] == policies["best fit"]["gained"] == 0

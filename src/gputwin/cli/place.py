@@ -111,13 +111,17 @@ def run(
                 is_supply_limited=limited,
                 progress=step,
             )
+            if output is not None:
+                output.mkdir(parents=True, exist_ok=True)
+                rolled.table.write_parquet(output / "over_time.parquet")
             data = {
                 "time_seconds": time,
                 "cluster": nodes.name,
                 "forecast_coverage": rolled.coverage,
                 "policies": rolled.summary().to_dicts(),
+                "directory": None if output is None else str(output),
             }
-            emit(data, json, lambda: _render_rolled(rolled))
+            emit(data, json, lambda: _render_rolled(rolled, output))
             return
         bounds = time_bounds(opened)
         tasks = alive(opened, time)
@@ -199,7 +203,7 @@ def _render(result: PlacementResult, time: float, output: Path | None) -> None:
         say(f"report: {output / 'placement.html'}")
 
 
-def _render_rolled(rolled: Rolling) -> None:
+def _render_rolled(rolled: Rolling, output: Path | None) -> None:
     rows = [
         [
             r["policy"],
@@ -222,3 +226,5 @@ def _render_rolled(rolled: Rolling) -> None:
     missing = max(r["missing"] for r in rolled.summary().to_dicts())
     if missing:
         say(f"up to {missing:,} instances found no node; leave out --limited or give more nodes")
+    if output is not None:
+        say(f"periods: {output / 'over_time.parquet'}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,7 @@ def run(
 ) -> None:
     """Find the best configuration with few simulations, and test it against the present one on held-out windows.
 
+    A study tunes a scheduler (any field of a scenario) or, with `autoscaler`, thresholds and cool-downs of scaling rules.
     Run it again with the same directory and it goes on where it was.
 
     Examples:
@@ -42,32 +43,40 @@ def run(
     from dataclasses import replace
 
     from gputwin.core.errors import UserError
-    from gputwin.optimization.tuning.study import tune
-    from gputwin.optimization.tuning.study_file import read_study
+    from gputwin.optimization.tuning.runs import Runs, Simulations
+    from gputwin.optimization.tuning.study import tune_runs
+    from gputwin.optimization.tuning.study_file import read_file, read_study
     from gputwin.report.tuning import STORE_FILE, write_tuning_report
+    from gputwin.studies.scaling_tuning import KEY, scaling_runs
 
-    described = read_study(study)
-    if algorithm is not None:
-        described = replace(described, algorithm=algorithm)
-    if budget is not None:
-        if budget < 1:
-            raise UserError(f"--budget {budget}: give at least one simulation")
-        described = replace(described, budget=budget)
-    announce_compilation(quiet or json)
+    if budget is not None and budget < 1:
+        raise UserError(f"--budget {budget}: give at least one simulation")
     store = None
     if output is not None:
         output.mkdir(parents=True, exist_ok=True)
         store = output / STORE_FILE
+    data = read_file(study)
     with progress(quiet or json) as step:
-        step("opening the trace")
+        runs: Runs[Any]
+        if KEY in data:
+            step("opening the trace")
+            runs = scaling_runs(study, data, store=store, seed=seed)
+        else:
+            described = read_study(study)
+            announce_compilation(quiet or json)
+            step("opening the trace")
+            runs = Simulations(described, store=store, seed=seed)
+        runs.study = replace(
+            runs.study, algorithm=algorithm or runs.study.algorithm, budget=budget or runs.study.budget
+        )
         # The one that is next is named: "simulation 3 of 20" is under way once two are done.
         told = lambda done, total: step(f"simulation {min(done + 1, total)} of {total}")  # noqa: E731
-        result = tune(described, store=store, seed=seed, progress=told)
+        result = tune_runs(runs, progress=told)
         if output is not None:
             step("writing the report")
             write_tuning_report(output, result)
-    data = {**result.to_json(), "directory": None if output is None else str(output)}
-    emit(data, json, lambda: _render(result, output))
+    said = {**result.to_json(), "directory": None if output is None else str(output)}
+    emit(said, json, lambda: _render(result, output))
 
 
 def _render(result: Tuned, output: Path | None) -> None:

@@ -60,7 +60,7 @@ def tuning_section(result: Tuned) -> Section:
         "adopt": (f"Use {names[result.chosen]}, and tune again when the workload changes.",),
         "reject": ("Keep the present configuration.",),
     }.get(test.verdict, ("Give the A/B test more held-out windows (`windows` in the study), or keep what there is.",))
-    question = "Which configuration of the scheduler should be used?"
+    question = "Which configuration should be used?"
     return Section("tuning", "Tuning", tuple(parts), _NOTES, question, steps)
 
 

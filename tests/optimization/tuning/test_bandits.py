@@ -11,7 +11,8 @@ import pytest
 from gputwin.core.errors import InputError, UserError
 from gputwin.optimization.tuning.ab import interval, paired_test
 from gputwin.optimization.tuning.bandits import ALGORITHMS, Exp3, History, chosen, pareto, regret, search
-from gputwin.optimization.tuning.study import Study, tune
+from gputwin.optimization.tuning.runs import Study
+from gputwin.optimization.tuning.study import tune
 from gputwin.optimization.tuning.study_file import read_study
 from gputwin.simulation.scenario import Scenario
 
@@ -167,3 +168,16 @@ def test_a_broken_study_is_one_line(tmp_path: Path, text: str, said: str) -> Non
 def test_a_study_needs_enough_tasks(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="too few for 16 windows"):
         tune(Study(Scenario(trace="synthetic:pai2020?jobs=20", cluster="homogeneous:4x8"), ()))
+
+
+def test_priorities_and_reserved_shares_can_be_tuned(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(
+        "trace: synthetic:pai2020?jobs=100\ncluster: homogeneous:8x8\n"
+        "configurations:\n  order: ['priority:aging=0.1', 'priority:aging=1']\n"
+        "  fairness: ['quota:share=0.25', 'quota:share=0.5']\n"
+    )
+    study = read_study(path)
+    assert {c.order.parameters["aging"] for c in study.configurations} == {0.1, 1.0}
+    assert {c.fairness.policy.parameters["share"] for c in study.configurations if c.fairness} == {0.25, 0.5}
+    assert len(set(study.names)) == 4

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 from gputwin.core.errors import InputError
 from gputwin.optimization.tuning.bandits import ALGORITHMS
-from gputwin.optimization.tuning.study import METRICS, PRESENT, Study
+from gputwin.optimization.tuning.runs import METRICS, PRESENT, Study
 from gputwin.simulation.scenario import Scenario, scenario_of
 
 _FIELDS = {"trace", "cluster", "windows", "held_out", "present", "configurations", "objectives", "budget", "algorithm"}
@@ -17,8 +19,8 @@ _TUNABLE = tuple(
 """A configuration may say anything of a scenario but what jobs run on what."""
 
 
-def read_study(path: Path) -> Study:
-    """Return the study in a YAML file; lists under `configurations` are combined."""
+def read_file(path: Path) -> dict[str, Any]:
+    """Return what a study file says; it has a trace."""
     import yaml
 
     try:
@@ -31,6 +33,21 @@ def read_study(path: Path) -> Study:
         ) from None
     if not isinstance(data, dict) or not isinstance(data.get("trace"), str):
         raise InputError("no study", file=path, field="trace", remedy="it needs a trace; see docs/optimization.md")
+    return data
+
+
+def whole_numbers(path: Path, data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the windows and budgets that a study file gives."""
+    numbers = {k: data[k] for k in ("windows", "held_out", "budget") if data.get(k) is not None}
+    for key, value in numbers.items():
+        if not isinstance(value, int) or value < 1:
+            raise InputError(f"'{value}' is no whole number above 0", file=path, field=key, remedy="give one")
+    return numbers
+
+
+def read_study(path: Path) -> Study[Scenario]:
+    """Return the study in a YAML file; lists under `configurations` are combined."""
+    data = read_file(path)
     for key in data:
         if key not in _FIELDS:
             raise InputError("unknown field", file=path, field=str(key), remedy=f"known: {', '.join(sorted(_FIELDS))}")
@@ -51,10 +68,7 @@ def read_study(path: Path) -> Study:
     if not isinstance(objectives, dict) or any(k not in METRICS for k in objectives):
         remedy = f"known: {', '.join(METRICS)}"
         raise InputError("unknown objective", file=path, field="objectives", remedy=remedy)
-    numbers = {k: data[k] for k in ("windows", "held_out", "budget") if data.get(k) is not None}
-    for key, value in numbers.items():
-        if not isinstance(value, int) or value < 1:
-            raise InputError(f"'{value}' is no whole number above 0", file=path, field=key, remedy="give one")
+    numbers = whole_numbers(path, data)
     algorithm = data.get("algorithm", "ucb")
     if algorithm not in ALGORITHMS:
         remedy = f"known: {', '.join(ALGORITHMS)}"
