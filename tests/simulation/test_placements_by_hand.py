@@ -217,3 +217,18 @@ def test_random_is_fair_to_nodes_and_devices_and_the_same_for_a_seed():
     assert abs(counts - 100).max() < 5 * 9.1
     assert first.tobytes() == slots(1).tobytes()
     assert first.tobytes() != slots(2).tobytes()
+
+
+def test_least_loaded_takes_idle_gpus_first_wherever_they_are():
+    """Once the three GPUs of the large node have a job each, the small node's is next, though less is free there in all."""
+    shares = [job(i, HOUR, gpus(1, 250)) for i in range(4)]
+    cluster = Node(3), Node(1)
+    assert where(cluster, "least-loaded", *shares) == [[(0, (0,))], [(0, (1,))], [(0, (2,))], [(1, (0,))]]
+    assert where(cluster, "worst-fit", *shares)[3] != [(1, (0,))]
+
+
+def test_least_loaded_goes_by_the_fullest_gpu_it_would_take():
+    """On node 0 one of two GPUs is half full: the instance on two GPUs goes to node 1, whose both have 0.7 free."""
+    cluster = Node(2, "A"), Node(2, "B")
+    taken = where(cluster, "least-loaded", on("A", 1, 500), on("B", 2, 300), job(1, HOUR, gpus(2, 200)))
+    assert taken[2] == [(1, (0, 1))]

@@ -138,3 +138,17 @@ def test_who_does_not_save_in_time_is_killed() -> None:
 def test_what_makes_no_sense_is_said_in_one_line(changes: Changes, said: str) -> None:
     with pytest.raises(UserError, match=said):
         check_rules(Scheduler("priority", "greedy", order_parameters={"aging": 0.0}), changes)
+
+
+def test_slices_that_are_over_before_work_goes_on_are_refused() -> None:
+    """A save of 30 s and a restart of 60 s: in slices of 90 s nobody would ever do any work; a warned job saves before."""
+    costs = {"save_seconds": 30.0, "restart_seconds": 60.0}
+
+    def check(quantum: float, **more: float) -> None:
+        rules = Scheduler("round-robin", "greedy", order_parameters={"quantum": quantum})
+        check_rules(rules, Changes(checkpoints=Checkpoints(**costs, **more)))
+
+    with pytest.raises(UserError, match="a slice of 90 s is over before a stopped job goes on with its work"):
+        check(90.0)
+    check(91.0)
+    check(61.0, grace_seconds=30.0)

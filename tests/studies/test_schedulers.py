@@ -41,7 +41,8 @@ def a_trace(*jobs: tuple[float, float, int]) -> Trace:
 
 def a_run(name: str, **figures: float) -> Measured:
     none = np.zeros(1)
-    return Measured(Contender(name, "order"), dict.fromkeys(FIGURES, 1.0) | figures, {}, none, none, none, 0)
+    figures = dict.fromkeys(FIGURES, 1.0) | figures
+    return Measured(Contender(name, "order"), figures, {}, none, none, none, np.array(["t"]), 0)
 
 
 def test_there_are_over_twenty_contenders_of_every_family_and_each_can_run():
@@ -129,3 +130,26 @@ def test_from_the_command_line(capsys, tmp_path):
 def test_an_unknown_contender_is_named():
     with pytest.raises(UserError, match="unknown scheduler 'x'"):
         contenders_named(["x"])
+
+
+def test_the_sentence_about_fairness_names_who_loses_and_what_jobs_it_has():
+    """Tenant s has one short job that waits 90 s under drf; l has two long ones that gain. Served: 10 / 100 against 1."""
+    tenants, duration = np.array(["s", "l", "l"]), np.array([10.0, 100.0, 100.0])
+
+    def run(name: str, jain: float, *completion: float) -> Measured:
+        figures = dict.fromkeys(FIGURES, 1.0) | {"jain_fairness": jain}
+        return Measured(Contender(name, "fairness"), figures, {}, np.array(completion), duration, duration, tenants, 0)
+
+    claim = Direction("fairness", "drf", "fifo", "jain_fairness", False, "somebody")
+    found = judge(claim, {"drf": run("drf", 0.6, 100, 100, 100), "fifo": run("fifo", 0.9, 10, 200, 200)})
+    assert found is not None
+    assert found.outcome == FAILS
+    assert (
+        "Of 2 tenants 1 are served for a larger part of their time in the system under drf, 1 for a smaller one"
+        in found.sentence
+    )
+    assert (
+        "over its jobs s loses most (100 % to 10 %), which has 33 % of the jobs, with 0.1 times the median"
+        in found.sentence
+    )
+    assert "Waiting is 30 % under drf and 49 % under fifo of the time in the system" in found.sentence

@@ -20,7 +20,7 @@ def schedulers(
         Path | None,
         typer.Option("--philly", help="Jobs of Microsoft Philly; synthetic ones where not given."),
     ] = None,
-    jobs: Annotated[int, typer.Option("--jobs", min=100, help="Jobs of each trace.")] = 1_000,
+    jobs: Annotated[int, typer.Option("--jobs", min=100, help="Jobs of each trace.")] = 10_000,
     load: Annotated[float, typer.Option("--load", min=0.1, max=2.0, help="Offered GPU load of the cluster.")] = 0.9,
     policy: Annotated[list[str] | None, typer.Option("--policy", help="Only these schedulers; repeatable.")] = None,
     output: Annotated[

@@ -19,8 +19,9 @@ from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration, percent
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE
-from gputwin.simulation.explain_stops import displaced_by, quota_of, stop_lines, stops_of
+from gputwin.simulation.explain_stops import displaced_by, quota_of, size_lines, sizes_of, stop_lines, stops_of
 from gputwin.simulation.neighbours import neighbours_of, slow_words
+from gputwin.simulation.quotas.explain import QuotaLimit, limit_lines, quota_limits
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.slurm.explain import PriorityParts, priority_parts
 
@@ -64,8 +65,12 @@ class Explanation(Shown):
     """When and why it was stopped, and which job took its place."""
     displaced: list[dict[str, Any]] = field(default_factory=list)
     """Running jobs whose place it took."""
+    sizes: list[dict[str, float]] = field(default_factory=list)
+    """On how many GPUs it ran, from when and for how long, where that changed."""
     quota: dict[str, float] | None = None
     """GPUs its tenant may hold at most, and held when it came."""
+    quota_limits: list[QuotaLimit] = field(default_factory=list)
+    """Limits of ClusterQueues and Cohorts that held it back, the longest first."""
     slowed_by_neighbours_seconds: float = 0.0
     neighbours: list[dict[str, Any]] = field(default_factory=list)
     """Jobs that shared a GPU with it, by seconds × share of a GPU, where they slowed it."""
@@ -78,7 +83,7 @@ class Explanation(Shown):
 
     def to_json(self) -> dict[str, Any]:
         """Return the explanation as plain data."""
-        return asdict(self)
+        return {**asdict(self), "quota_limits": [limit._asdict() for limit in self.quota_limits]}
 
     def story(self) -> list[str]:
         """Return the explanation in sentences."""
@@ -92,7 +97,7 @@ class Explanation(Shown):
             return [*lines, "It ran when the trace began, and held its place from then on."]
         if self.wait_seconds is None:
             return [*lines, f"It never started: {self.outcome.replace('_', ' ')}."]
-        about_stops = stop_lines(self.stops, self.displaced)
+        about_stops = [*stop_lines(self.stops, self.displaced), *size_lines(self.sizes)]
         if self.wait_seconds == 0:
             return [*lines, "It started at once.", *about_stops]
         lines.append(f"It waited {format_duration(self.wait_seconds)}.")
@@ -103,6 +108,7 @@ class Explanation(Shown):
         if self.quota is not None and self.causes_seconds.get("quota_or_fairness"):
             most, held = self.quota["gpus_at_most"], self.quota["gpus_held_at_submission"]
             lines.append(f"Its tenant may hold {most:g} GPUs at most and held {held:g} when it came.")
+        lines += limit_lines(self.quota_limits)
         soonest = self.wait_seconds
         for relaxed, after in self.could_have_started.items():
             # What helps no more than something named before it is not worth a sentence.
@@ -168,7 +174,9 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         priority_at_start=priority_parts(result, job, start) if waited else None,
         stops=stops_of(result, job["row"]),
         displaced=displaced_by(result, job["row"]),
+        sizes=sizes_of(result, job["row"]),
         quota=quota_of(result, job["tenant"], submit),
+        quota_limits=quota_limits(result, job["row"]) if causes["quota_or_fairness"] else [],
         slowed_by_neighbours_seconds=slowed,
         neighbours=neighbours_of(result, job["row"]) if slowed > 0 else [],
     )

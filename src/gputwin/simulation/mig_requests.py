@@ -19,7 +19,7 @@ def mig_gpu_of(cluster: Cluster) -> MigGpu:
 
     Of models that differ in memory alone, the one with least counts.
     """
-    found = [_gpu_of(group.gpu_model, group.gpu_memory_mib) for group in cluster.groups if group.gpus > 0]
+    found = _gpus_of(cluster)
     if not found:
         raise UserError("sharing 'mig': the cluster has no GPUs")
     geometries = {(gpu.compute_slices, gpu.memory_slices) for gpu in found}
@@ -27,6 +27,26 @@ def mig_gpu_of(cluster: Cluster) -> MigGpu:
         names = ", ".join(sorted({gpu.name for gpu in found}))
         raise UserError(f"sharing 'mig': {names} are cut in different ways; simulate them apart")
     return min(found, key=lambda gpu: (memory_gb(gpu), gpu.name))
+
+
+def table_taken(cluster: Cluster) -> str | None:
+    """Return which table of profiles all GPUs are cut by, where the cluster's GPU models do not say it by themselves."""
+    taken, unnamed = mig_gpu_of(cluster).name, sum(g.count * g.gpus for g in cluster.groups if not g.gpu_model)
+    others = sorted({gpu.name for gpu in _gpus_of(cluster)} - {taken})
+    if unnamed:
+        why = (
+            f"{unnamed:,} of {cluster.gpu_count:,} GPUs have no model; give gpu_model in the cluster for another table"
+        )
+    elif others:
+        why = f"it has the least memory; {', '.join(others)} count as it"
+    else:
+        return None
+    return f"sharing 'mig' cuts all GPUs as {taken}: {why}"
+
+
+def _gpus_of(cluster: Cluster) -> list[MigGpu]:
+    """Return the GPU with MIG profiles that the GPUs of each node group count as."""
+    return [_gpu_of(group.gpu_model, group.gpu_memory_mib) for group in cluster.groups if group.gpus > 0]
 
 
 def memory_gb(gpu: MigGpu) -> int:

@@ -36,6 +36,8 @@ class Ordering:
     """The preemption rule without which the order is not what its name says."""
     promotion: Callable[..., float] = never
     """How long a stopped job may wait until its service so far is forgotten, s."""
+    table: Callable[..., Any] | None = None
+    """`table(services, values)`: numbers that `knobs.order` holds after the parameters, from GPU-seconds of all jobs."""
     weighs_tenants: bool = False
     """Keys depend on time and on tenants' fair-share factors (`knobs.shares`), and are worked out again every period."""
 
@@ -189,6 +191,7 @@ def ordering(
     at_least: Mapping[str, float] | None = None,
     preemption: str = "",
     promotion: Callable[..., float] = never,
+    table: Callable[..., Any] | None = None,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `key(jobs, j, now, knobs)` as the order `name`.
 
@@ -197,7 +200,7 @@ def ordering(
 
     def register(key: Callable[..., float]) -> Callable[..., float]:
         settings = dict(parameters or {}), dict(at_least or {})
-        ORDERINGS.add(Ordering(name, rule, key, source, *settings, preemption, promotion))
+        ORDERINGS.add(Ordering(name, rule, key, source, *settings, preemption, promotion, table))
         return key
 
     return register

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import BeforeValidator, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError, model_validator
 
 from gputwin.core.errors import InputError, shorten
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.interference.table import read_table
-from gputwin.simulation.interruptions import Checkpoints, Elasticity
+from gputwin.simulation.interruptions import Checkpoints
+from gputwin.simulation.locality import Locality
 from gputwin.simulation.policy import SHARINGS, load_policies, parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.rules import Changes, Scheduler, check_rules
@@ -25,6 +26,7 @@ from gputwin.simulation.scenario_parts import (
     FairnessSpec,
     FaultSpec,
     InterferenceSpec,
+    LocalitySpec,
     Part,
     PlannerSpec,
     Policy,
@@ -33,13 +35,23 @@ from gputwin.simulation.scenario_parts import (
     SliceSpec,
     SpeedSpec,
     as_cluster,
+    as_elasticity,
     as_fairness,
     as_interference,
     as_planner,
     as_sharing,
     exact,
+    usual_placement,
 )
-from gputwin.simulation.scenario_settings import checkpoint_interval, fairness_of, faults_of, planning_of
+from gputwin.simulation.scenario_settings import (
+    caps_of,
+    checkpoint_interval,
+    elastic_plan_of,
+    fairness_of,
+    faults_of,
+    planning_of,
+    shrinking_of,
+)
 from gputwin.simulation.shared import GpuSharing
 from gputwin.simulation.validation import first_mistake
 
@@ -66,6 +78,7 @@ class Scenario(Part):
     order: Policy = Choice(name=Scheduler.order)
     backfill: str = Scheduler.backfill
     placement: Policy = Choice(name=Scheduler.placement)
+    """Where jobs share GPUs whatever they ask for (time-slice, mps), `least-loaded` unless another is given."""
     fairness: Annotated[FairnessSpec | None, BeforeValidator(as_fairness)] = None
     planner: Annotated[PlannerSpec | None, BeforeValidator(as_planner)] = None
     preemption: str = ""
@@ -74,7 +87,8 @@ class Scenario(Part):
     interference: Annotated[InterferenceSpec | None, BeforeValidator(as_interference)] = None
     """Jobs on one GPU slow each other."""
     speed: SpeedSpec | None = None
-    elasticity: ElasticitySpec | None = None
+    elasticity: Annotated[ElasticitySpec | None, BeforeValidator(as_elasticity)] = None
+    locality: LocalitySpec | None = None
     faults: FaultSpec | None = None
     checkpoints: CheckpointSpec = CheckpointSpec()
     power: PowerSpec | None = None
@@ -82,6 +96,13 @@ class Scenario(Part):
     seed: Annotated[int, Field(ge=0)] = 0
     resolution_seconds: Positive | None = None
     sla_wait_seconds: AtLeastZero | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spread_where_gpus_are_shared(cls, data: Any) -> Any:
+        if not isinstance(data, Mapping) or data.get("placement") is not None:
+            return data
+        return {**data, "placement": usual_placement(data.get("sharing"))}
 
     @property
     def scheduler(self) -> Scheduler:
@@ -100,9 +121,10 @@ class Scenario(Part):
         """Return what may change while jobs run, as the engine takes it."""
         saved = self.checkpoints.model_dump(exclude={"rule"})
         saved["interval_seconds"] = checkpoint_interval(self.checkpoints, self.faults)
-        elastic = self.elasticity
         speeds = {} if self.speed is None else dict(self.speed.by_model)
-        limits = {} if self.power is None else self.power.limits
+        caps = caps_of(self.power)
+        # Under a cap of nodes or racks the limits of GPUs are part of it.
+        limits = {} if self.power is None or (caps is not None and not caps.waits) else self.power.limits
         for model, speed in speeds_under_limits(limits).items():
             speeds[model] = speeds.get(model, 1.0) * speed
         preemption, preemption_parameters = parse_policy(self.preemption)
@@ -114,7 +136,10 @@ class Scenario(Part):
             speed_parameters={} if self.speed is None else self.speed.policy.parameters,
             checkpoints=Checkpoints(**saved),
             faults=None if self.faults is None else faults_of(self.faults),
-            elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
+            elasticity=shrinking_of(self.elasticity),
+            elastic_plan=elastic_plan_of(self.elasticity),
+            caps=caps,
+            locality=None if self.locality is None else Locality(**self.locality.model_dump()),
             planning=None if self.planner is None else planning_of(self.planner),
             sharing=self.gpu_sharing,
         )
@@ -136,8 +161,14 @@ class Scenario(Part):
         return "exclusive" if self.sharing.name == "exclusive" else "fraction"
 
     def with_(self, **fields: Any) -> Scenario:
-        """Return the scenario with these fields instead of its own, checked like any other."""
-        return scenario_of({**dict(self), **fields})
+        """Return the scenario with these fields instead of its own, checked like any other.
+
+        With another sharing, a placement that is the usual one becomes that of the new sharing.
+        """
+        own = dict(self)
+        if "sharing" in fields and str(self.placement) == usual_placement(self.sharing):
+            del own["placement"]
+        return scenario_of({**own, **fields})
 
     def check(self) -> Scenario:
         """Return the scenario; a policy, a parameter or a combination of rules that does not exist is a user error."""

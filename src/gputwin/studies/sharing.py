@@ -30,7 +30,7 @@ WAYS: dict[str, dict[str, Any]] = {
         "interference": "built-in",
         "placement": "compatible",
     },
-    "time slices, up to 4": {"sharing": "time-slice:most=4", "placement": "worst-fit"},
+    "time slices, up to 4": {"sharing": "time-slice:most=4"},
 }
 """Ways of sharing that are compared; the first is what others are compared with."""
 _RESOLUTION = 0.01

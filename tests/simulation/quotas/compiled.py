@@ -13,11 +13,12 @@ from gputwin.simulation.engine.compiled import compiled_as, config
 from gputwin.simulation.engine.interpreted import wrapped
 from gputwin.simulation.engine.quotas.classical import classical_victims
 from gputwin.simulation.engine.quotas.fair import fair_victims
+from gputwin.simulation.engine.quotas.usage import share
 from gputwin.simulation.engine.state.records import JOB
 from gputwin.simulation.quotas.balance import take
 from gputwin.simulation.quotas.cohorts import make_cohorts
 from gputwin.simulation.quotas.fair import FINAL_SHARE, INITIAL_SHARE
-from gputwin.simulation.quotas.tree import QuotaTree
+from gputwin.simulation.quotas.tree import Amounts, QuotaTree
 from gputwin.simulation.quotas.workloads import FAIR_SHARING, RECLAIM, RECLAIM_BORROWING, WITHIN_QUEUE, Victim, Workload
 
 RULES = (WITHIN_QUEUE, RECLAIM, RECLAIM_BORROWING, FAIR_SHARING)
@@ -54,6 +55,25 @@ def found_by_engine(
     count = _search(fair)(cohorts, jobs, number, queues[number], number)
     np.testing.assert_allclose(cohorts.usage, usage, atol=1e-6)
     return [Victim(running[v], RULES[rule]) for v, rule in cohorts.victims[:count].tolist()]
+
+
+def share_by_engine(tree: QuotaTree, usage: Amounts, n: int) -> tuple[int, float, bool]:
+    """Return the dominant share of node n as the engine has it: whether it is infinite, its value, whether it borrows."""
+    cohorts = make_cohorts(tree, np.zeros(1, np.int64), np.zeros((1, len(tree.resources))), 1)
+    cohorts.usage[:] = usage
+    if config.DISABLE_JIT:
+        return share(cohorts, n)
+    return tuple(_share(numba.typeof(cohorts))(cohorts, n))
+
+
+@cache
+def _share(kind: Any) -> Callable[..., Any]:
+    returned = numba.types.Tuple((numba.int64, numba.float64, numba.boolean))
+    return compiled_as(_asked_share, returned(kind, numba.int64))
+
+
+def _asked_share(cohorts: Any, n: int) -> Any:
+    return share(cohorts, n)
 
 
 @cache

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from gputwin.simulation.quotas.kube_victims import Budget, Candidate, Pod, best, candidates, victims_on
+from tests.simulation.quotas.kube_runs import preempted_by_engine
 from tests.simulation.quotas.published import FOLDER
 
 FIRST_OFFSET = 4
@@ -52,6 +53,28 @@ def test_candidates_are_the_published_ones(case: dict[str, Any]) -> None:
         assert sorted(rows) == sorted((e["node"], sorted(e["victims"]), e["pdb_violations"]) for e in expected)
         if limits:
             limits["offset"] = (limits["offset"] + len(found)) % len(case["nodes"])
+
+
+@pytest.mark.parametrize("case", _cases("select_best_candidate"))
+def test_in_a_run_the_engine_clears_the_published_node(case: dict[str, Any]) -> None:
+    done = preempted_by_engine(case, case["preemptor"], case["nodes"])
+    assert done.node in case["expected_node_any_of"]
+    plain = {c.node: sorted(p.name for p in c.victims) for c in _search(case, case["preemptor"])}
+    assert done.victims == plain[done.node]
+
+
+@pytest.mark.parametrize("case", _cases("dry_run"))
+def test_in_a_run_on_each_node_alone_the_engine_takes_the_published_victims(case: dict[str, Any]) -> None:
+    """Three of the cases limit how many nodes are looked at, which the engine does by constants: of them, the nodes that
+    were looked at, and that the engine picks one where preemption helps."""
+    for preemptor, expected in zip(case["preemptors"], case["expected_candidates_per_preemptor"], strict=True):
+        published = {e["node"]: sorted(e["victims"]) for e in expected}
+        for node in published if case["args"] else case["nodes"]:
+            assert preempted_by_engine(case, preemptor, [node]).victims == published.get(node, [])
+        done = preempted_by_engine(case, preemptor, case["nodes"])
+        helps = {c.node: sorted(p.name for p in c.victims) for c in _search(case, preemptor)}
+        assert done.victims == helps.get(done.node, [])
+        assert bool(done.victims) == bool(published)
 
 
 def test_a_pod_whose_going_breaks_a_budget_is_put_back_first() -> None:

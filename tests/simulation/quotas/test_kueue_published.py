@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -9,10 +10,10 @@ import pytest
 from gputwin.simulation.quotas.balance import take
 from gputwin.simulation.quotas.classical import classical_victims
 from gputwin.simulation.quotas.fair import FINAL_SHARE, INITIAL_SHARE, fair_victims
-from gputwin.simulation.quotas.shares import dominant_share
+from gputwin.simulation.quotas.shares import MOST, dominant_share
 from gputwin.simulation.quotas.tree import FlavorResource
 from gputwin.simulation.quotas.workloads import Victim, Workload
-from tests.simulation.quotas.compiled import found_by_engine
+from tests.simulation.quotas.compiled import found_by_engine, share_by_engine
 from tests.simulation.quotas.published import contention, load, tree_of
 
 
@@ -59,3 +60,5 @@ def test_dominant_shares_are_those_kueue_states(case: dict[str, Any]) -> None:
             row["weighted_share_permille"],
             row["borrowing"],
         )
+        infinite, value, borrowing = share_by_engine(tree, usage, n)
+        assert (MOST if infinite else math.ceil(value), borrowing) == (row["weighted_share_permille"], row["borrowing"])

@@ -57,3 +57,25 @@ def test_a_run_tells_what_was_drawn_and_what_neighbours_cost(tmp_path, capsys):
     assert main(["simulate", str(tmp_path / "run" / "scenario.yaml"), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
     assert again["completion_parts_seconds"] == parts
+
+
+def test_jobs_that_share_gpus_whatever_they_ask_for_are_spread_unless_told_otherwise():
+    placed = {
+        name: str(scenario_of({**TRACE, "sharing": name}).placement)
+        for name in ("exclusive", "fraction", "mig", "mps", "time-slice:most=2")
+    }
+    usual = dict.fromkeys(("exclusive", "fraction", "mig"), "first-fit")
+    assert placed == {**usual, "mps": "least-loaded", "time-slice:most=2": "least-loaded"}
+    assert str(scenario_of({**TRACE, "sharing": "mps", "placement": "first-fit"}).placement) == "first-fit"
+    assert str(scenario_of({**TRACE, "sharing": {"name": "mps"}}).placement) == "least-loaded"
+    shared = scenario_of(TRACE).with_(sharing="time-slice")
+    assert str(shared.placement) == "least-loaded"
+    assert str(shared.with_(sharing="fraction").placement) == "first-fit"
+    assert str(scenario_of({**TRACE, "placement": "best-fit"}).with_(sharing="mps").placement) == "best-fit"
+
+
+def test_mig_on_gpus_of_no_model_says_which_table_it_takes(capsys):
+    asked = ["simulate", TRACE["trace"], "--cluster", "homogeneous:40x4", "--sharing", "mig", "--json"]
+    assert main(asked) == 0
+    told = capsys.readouterr().err
+    assert "cuts all GPUs as A100-40GB: 160 of 160 GPUs have no model; give gpu_model" in told

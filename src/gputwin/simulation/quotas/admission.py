@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +38,8 @@ def cohorts_of(workload: Workload, demands: Floats, fairness: Fairness) -> Cohor
         raise UserError(f"fairness '{fairness.name}': both strategies are off; leave one on")
     queue_of_class = np.zeros(workload.shapes.size, np.int64)
     queue_of_class[workload.jobs["shape"]] = queue_of[workload.jobs["tenant"]]
-    amounts = _amounts(workload, demands, tree, queue_of_class)
-    return make_cohorts(tree, queue_of, amounts, workload.size, used)
+    asked = Asked(demands, workload.shapes["instances"], _allowed(workload), workload.models)
+    return make_cohorts(tree, queue_of, amounts_of(asked, tree, queue_of_class), workload.size, used)
 
 
 def queues_of_tenants(
@@ -94,40 +95,56 @@ def beyond_quota(workload: Workload, cohorts: Cohorts) -> Flags:
     return np.asarray((cohorts.amounts > most[queue_of_class]).any(axis=1))
 
 
-def _amounts(workload: Workload, demands: Floats, tree: QuotaTree, queue_of_class: Ints) -> Floats:
+class Asked(NamedTuple):
+    """What one job of each class asks for."""
+
+    demands: Floats
+    """A column per resource of `engine/state/tenants.py`."""
+    instances: Ints
+    allowed: Flags
+    """[class, model]"""
+    models: tuple[str, ...]
+
+
+def _allowed(workload: Workload) -> Flags:
+    """Return on which GPU models all instances of a job of each class may run."""
+    allowed = np.ones((workload.shapes.size, len(workload.models)), np.bool_)
+    of_shape = np.repeat(np.arange(workload.shapes.size), workload.shapes["groups"])
+    np.logical_and.at(allowed, of_shape, workload.allowed[workload.groups["request"]])
+    return allowed
+
+
+def amounts_of(asked: Asked, tree: QuotaTree, queue_of_class: Ints) -> Floats:
     """Return what one job of each class asks of each resource of a flavor.
 
     It asks for the first flavor of its queue that it may use: one named after a GPU model serves jobs that may run on it,
     any other serves all. Resources that the queue has no quota of are not counted.
     """
-    amounts = np.zeros((demands.shape[0], len(tree.resources)))
-    allowed = np.ones((workload.shapes.size, len(workload.models)), np.bool_)
-    of_shape = np.repeat(np.arange(workload.shapes.size), workload.shapes["groups"])
-    np.logical_and.at(allowed, of_shape, workload.allowed[workload.groups["request"]])
+    amounts = np.zeros((asked.demands.shape[0], len(tree.resources)))
     for n in np.unique(queue_of_class).tolist():
         classes = np.flatnonzero(queue_of_class == n)
         by_resource: dict[str, list[str]] = {}
         for flavor, resource in tree.nodes[n].quotas:
             by_resource.setdefault(resource, []).append(flavor)
         for resource, flavors in by_resource.items():
-            asked = _asked(resource, demands, workload)
-            if asked is None:
+            wanted = _wanted(resource, asked)
+            if wanted is None:
                 continue
             left = classes
             for flavor in flavors:
-                models = [m for m, model in enumerate(workload.models) if model and model.lower() in flavor.lower()]
-                serves = allowed[left][:, models].any(axis=1) if models else np.ones(left.size, np.bool_)
-                amounts[left[serves], tree.resources.index((flavor, resource))] = asked[left[serves]]
+                models = [m for m, model in enumerate(asked.models) if model and model.lower() in flavor.lower()]
+                serves = asked.allowed[left][:, models].any(axis=1) if models else np.ones(left.size, np.bool_)
+                amounts[left[serves], tree.resources.index((flavor, resource))] = wanted[left[serves]]
                 left = left[~serves]
     return amounts
 
 
-def _asked(resource: str, demands: Floats, workload: Workload) -> Floats | None:
+def _wanted(resource: str, asked: Asked) -> Floats | None:
     """Return what one job of each class asks of a resource by its Kubernetes name; None where traces do not tell."""
     if resource == "cpu":
-        return demands[:, CPU]
+        return asked.demands[:, CPU]
     if resource == "memory":
-        return demands[:, MEMORY] * MIB
+        return asked.demands[:, MEMORY] * MIB
     if resource == PODS:
-        return workload.shapes["instances"].astype(np.float64)
-    return demands[:, GPU] / WHOLE if resource.endswith("gpu") else None
+        return asked.instances.astype(np.float64)
+    return asked.demands[:, GPU] / WHOLE if resource.endswith("gpu") else None

@@ -51,7 +51,9 @@ CONTENDERS = (
     Contender("consolidate", PLACEMENT, {"placement": "consolidate"}),
     Contender("srtf", PREEMPTION, {"order": "srtf"}),
     Contender("las", PREEMPTION, {"order": "las"}),
-    Contender("round-robin", PREEMPTION, {"order": "round-robin"}),
+    # Slices and steps must be much longer than a stop costs: in slices of a minute nobody would get anywhere.
+    Contender("gittins", PREEMPTION, {"order": "gittins:least=3600"}),
+    Contender("round-robin", PREEMPTION, {"order": "round-robin:quantum=3600"}),
     Contender("priority+preempt", PREEMPTION, {"order": "priority:aging=0", "preemption": "priority"}),
     Contender("max-min", PLANNER, {"planner": "max-min"}),
     Contender("finish-time", PLANNER, {"planner": "finish-time"}),

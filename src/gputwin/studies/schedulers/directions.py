@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gputwin.core.units import percent
+from gputwin.core.units import HOUR, percent
 from gputwin.studies.schedulers.contenders import BACKFILL, FAIRNESS, ORDER, PLACEMENT, PLANNER, PREEMPTION
-from gputwin.studies.schedulers.measure import FIGURES, Floats, Measured
+from gputwin.studies.schedulers.measure import FIGURES, Floats, Measured, Names
 
 HOLDS, NO_DIFFERENCE, FAILS = "holds", "no difference", "does not hold"
 _NEGLIGIBLE = 0.01
@@ -38,6 +38,9 @@ DIRECTIONS = (
     Direction(BACKFILL, "easy", "conservative", "mean_wait_hours", True, "Mu'alem and Feitelson 2001"),
     Direction(BACKFILL, "conservative", "easy", "p99_wait_hours", True, "Srinivasan et al. 2002"),
     Direction(BACKFILL, "sjf+easy", "easy", "mean_wait_hours", True, "Tsafrir et al. 2007"),
+    Direction(FAIRNESS, "drf", "fifo", "share_error", True, "Ghodsi et al. 2011"),
+    Direction(FAIRNESS, "wfq", "fifo", "share_error", True, "Demers et al. 1989"),
+    Direction(FAIRNESS, "fair-share", "fifo", "share_error", True, "Kay and Lauder 1988"),
     Direction(FAIRNESS, "drf", "fifo", "jain_fairness", False, "Ghodsi et al. 2011"),
     Direction(FAIRNESS, "wfq", "fifo", "jain_fairness", False, "Demers et al. 1989"),
     Direction(FAIRNESS, "fair-share", "fifo", "jain_fairness", False, "Kay and Lauder 1988"),
@@ -48,6 +51,8 @@ DIRECTIONS = (
     Direction(PLACEMENT, "best-fit", "worst-fit", "mean_wait_hours", True, "packing keeps nodes whole for gangs"),
     Direction(PREEMPTION, "srtf", "sjf", "mean_completion_hours", True, "Schrage 1968"),
     Direction(PREEMPTION, "las", "fifo", "mean_completion_hours", True, "Gu et al. 2019, durations unknown"),
+    Direction(PREEMPTION, "gittins", "las", "mean_completion_hours", True, "Gittins 1979; Gu et al. 2019"),
+    Direction(PREEMPTION, "srtf", "gittins", "mean_completion_hours", True, "Schrage 1968"),
     Direction(PREEMPTION, "srtf", "las", "mean_completion_hours", True, "knowing durations helps: Gu et al. 2019"),
     Direction(PREEMPTION, "round-robin", "fifo", "mean_slowdown", True, "Xiao et al. 2018"),
     Direction(PREEMPTION, "round-robin", "las", "wasted_gpu_hours", False, "each slice costs a switch"),
@@ -105,8 +110,10 @@ def _why(direction: Direction, one: Measured, other: Measured) -> str:
         return _whose_difference(one, other)
     if "p99" in direction.figure:
         return _whose_tail(one, other)
-    if direction.figure == "jain_fairness":
+    if direction.figure in ("jain_fairness", "share_error"):
         return _who_waits(one, other)
+    if direction.figure == "utilisation":
+        return _how_long(one, other)
     gap = one.figures["mean_wait_hours"] - other.figures["mean_wait_hours"]
     return f"Mean waits differ by {gap:+.2f} h, preemptions by {_gap(one, other, 'preemptions'):+,.0f}."
 
@@ -167,9 +174,46 @@ def _whose_tail(one: Measured, other: Measured) -> str:
 
 
 def _who_waits(one: Measured, other: Measured) -> str:
-    """Return how much is left for fairness to divide."""
+    """Return which tenants gain and which lose, and what jobs those have that lose most."""
+    names = np.unique(one.tenants)
+    a, b = _served(one, names), _served(other, names)
+    better, worse = int((a > b + _NEGLIGIBLE).sum()), int((a < b - _NEGLIGIBLE).sum())
+    lost = (b - a) * [(one.tenants == name).sum() for name in names]
+    loser = names[int(np.nanargmax(lost))]
+    rows = one.tenants == loser
+    longer = np.median(one.duration[rows]) / max(np.median(one.duration), 1e-9)
     return (
-        f"Jain's index is {other.figures['jain_fairness']:.3f} under {other.contender.name} already, and mean waits are "
-        f"{one.figures['mean_wait_hours']:.2f} and {other.figures['mean_wait_hours']:.2f} h: the index compares the time "
-        "served with the time in the system of each tenant, so it falls where tenants with short jobs wait longer."
+        f"Of {names.size:,} tenants {better:,} are served for a larger part of their time in the system under "
+        f"{one.contender.name}, {worse:,} for a smaller one; over its jobs {loser} loses most "
+        f"({percent(b[names == loser][0])} to {percent(a[names == loser][0])}), which has {percent(float(rows.mean()))} of "
+        f"the jobs, with {longer:.1f} times the median duration of all. {_contention(one, other)}"
     )
+
+
+def _served(run: Measured, names: Names) -> Floats:
+    """Return the part of its jobs' time in the system in which each tenant is served."""
+    ended = run.completion > 0
+    tenants = np.searchsorted(names, run.tenants[ended])
+    served = np.bincount(tenants, run.duration[ended], names.size)
+    return np.asarray(served / np.maximum(np.bincount(tenants, run.completion[ended], names.size), 1e-9))
+
+
+def _contention(one: Measured, other: Measured) -> str:
+    """Return how much waiting there is to divide."""
+    parts = [f"{percent(_waiting(run))} under {run.contender.name}" for run in (one, other)]
+    return f"Waiting is {' and '.join(parts)} of the time in the system: no rule can divide more than that."
+
+
+def _waiting(run: Measured) -> float:
+    total = float(np.nansum(run.completion))
+    return 1.0 - float(run.duration[run.completion > 0].sum()) / total if total else 0.0
+
+
+def _how_long(one: Measured, other: Measured) -> str:
+    """Return the GPU-hours of work and what comes on top, and in how long."""
+    parts = [
+        f"{float((run.duration * run.gpus).sum()) / HOUR + run.figures['wasted_gpu_hours']:,.0f} GPU-hours in "
+        f"{run.figures['makespan_hours']:,.0f} h under {run.contender.name}"
+        for run in (one, other)
+    ]
+    return f"The share follows from the same work in the makespan: {' and '.join(parts)}."

@@ -20,6 +20,10 @@ from gputwin.studies.schedulers.contenders import CHECKPOINTS, Contender
 from gputwin.traces.dataset import Trace
 
 Floats = npt.NDArray[np.float64]
+Names = npt.NDArray[np.str_]
+
+
+_ONE_TENANT = {"share_error": {"mean": 0.0}}
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ FIGURES = {
     "utilisation": Figure("GPUs allocated %", 1, "share of GPUs allocated"),
     "fragmentation": Figure("fragmented %", 2, "share of GPUs that are free but too scattered"),
     "jain_fairness": Figure("Jain", 3, "Jain's index of tenants"),
+    "share_error": Figure("share error %", 1, "share of GPUs that are with another tenant than due"),
     "preemptions": Figure("preemptions", 0, "number of preemptions"),
     "wasted_gpu_hours": Figure("wasted GPU-h", 0, "GPU time lost to saving, restarting and lost work"),
     "energy_mwh": Figure("energy MWh", 1, "energy"),
@@ -57,6 +62,7 @@ class Measured:
     completion: Floats
     duration: Floats
     gpus: Floats
+    tenants: Names
     unfinished: int
 
     def to_json(self) -> dict[str, Any]:
@@ -96,6 +102,7 @@ def measured(contender: Contender, result: SimulationResult) -> Measured:
         "utilisation": 100.0 * summary["allocation"]["gpu"],
         "fragmentation": 100.0 * summary["fragmentation"],
         "jain_fairness": summary["jain_fairness"] or 1.0,
+        "share_error": 100.0 * (summary["tenant_shares"] or _ONE_TENANT)["share_error"]["mean"],
         "preemptions": float(summary.get("stops", {}).get("preempted", 0)),
         "wasted_gpu_hours": float((wasted * gpus).sum()) / HOUR,
         "energy_mwh": power_of(result, PowerSpec())["energy_kwh"] / 1000.0,
@@ -107,5 +114,6 @@ def measured(contender: Contender, result: SimulationResult) -> Measured:
         jobs["jct_seconds"].cast(pl.Float64).fill_null(np.nan).to_numpy(),
         jobs["duration_seconds"].to_numpy(),
         gpus,
+        jobs["tenant"].to_numpy().astype(np.str_),
         jobs.height - summary["outcomes"].get("finished", 0),
     )

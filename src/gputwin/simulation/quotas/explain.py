@@ -1,0 +1,162 @@
+"""Which limit of which ClusterQueue or Cohort held a job back, and for how long: worked out from the saved run."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import polars as pl
+
+from gputwin.core.units import format_duration
+from gputwin.simulation.engine.state.records import Floats, Ints
+from gputwin.simulation.engine.state.tenants import CPU, GPU, MEMORY, RESOURCES
+from gputwin.simulation.policy import FAIRNESS
+from gputwin.simulation.quotas.admission import Asked, amounts_of, queues_of_tenants
+from gputwin.simulation.quotas.balance import give_back, take
+from gputwin.simulation.quotas.kueue_yaml import read_local_queues, read_quotas
+from gputwin.simulation.quotas.tree import QuotaTree
+from gputwin.simulation.result import SimulationResult
+
+_SHOWN = 3
+
+
+class QuotaLimit(NamedTuple):
+    """A limit that a job met while it waited, and for how long; amounts in the units of the quotas (milli-CPU, bytes)."""
+
+    kind: str
+    name: str
+    resource: str
+    seconds: float
+    at_most: float
+    in_use: float
+    """When it was first met."""
+    asked: float
+
+    def sentence(self) -> str:
+        """Return it in words."""
+        return (
+            f"{self.kind} {self.name} held it back for {format_duration(self.seconds)}: it may use {self.at_most:,g} of "
+            f"{self.resource}, {self.in_use:,g} were in use, and the job asks for {self.asked:,g}."
+        )
+
+
+def limit_lines(limits: list[QuotaLimit]) -> list[str]:
+    """Return sentences about the limits that held a job back longest."""
+    return [limit.sentence() for limit in limits[:_SHOWN]]
+
+
+def quota_limits(result: SimulationResult, row: int) -> list[QuotaLimit]:
+    """Return the limits of queues and cohorts that the job in this row met before its first start, the longest first."""
+    fairness = result.scenario.fairness if "scenario" in result.manifest else None
+    if fairness is None or not FAIRNESS.get(fairness.policy.name).queues or not fairness.queues:
+        return []
+    path = Path(fairness.queues)
+    tree, jobs = read_quotas(path), result.jobs
+    names = tuple(jobs["tenant"].unique(maintain_order=True).to_list())
+    nodes = dict(
+        zip(names, queues_of_tenants(names, tree, read_local_queues(path), path, fairness.default_queue), strict=True)
+    )
+    queue_of_job = np.array([nodes[name] for name in jobs["tenant"]], np.int64)
+    shapes = jobs["shape"].to_numpy()
+    amounts = amounts_of(_asked(result), tree, _queue_of_shape(result, shapes, queue_of_job))
+    waits = _Waits(tree, queue_of_job, amounts[shapes])
+    submit, start = float(jobs["submit_time"][row]), jobs["start_time"][row]
+    return waits.limits(row, result.segments, submit, np.inf if start is None else float(start))
+
+
+def _queue_of_shape(result: SimulationResult, shapes: Ints, queue_of_job: Ints) -> Ints:
+    queues = np.zeros(int(result.groups["shape"].max() or 0) + 1, np.int64)  # type: ignore[arg-type]
+    queues[shapes] = queue_of_job
+    return queues
+
+
+def _asked(result: SimulationResult) -> Asked:
+    """Return what one job of each shape of the run asks for."""
+    of_group = result.groups.select(
+        "shape",
+        (pl.col("size") * pl.col("cpu")).alias("cpu"),
+        (pl.col("size") * pl.col("memory")).alias("memory"),
+        (pl.col("size") * pl.col("gpu_count") * pl.col("gpu_milli")).alias("gpu"),
+        "size",
+        "models",
+    )
+    models = tuple(sorted({m for row in of_group["models"] for m in row}))
+    count = int(of_group["shape"].max() or 0) + 1  # type: ignore[arg-type]
+    demands, instances = np.zeros((count, RESOURCES)), np.zeros(count, np.int64)
+    allowed = np.ones((count, len(models)), np.bool_)
+    for group in of_group.to_dicts():
+        s = group["shape"]
+        demands[s, [CPU, MEMORY, GPU]] += group["cpu"], group["memory"], group["gpu"]
+        instances[s] += group["size"]
+        allowed[s] &= [m in group["models"] for m in models]
+    return Asked(demands, instances, allowed, models)
+
+
+class _Waits:
+    """Usage of the tree while a job waits: who runs takes, who ends gives back."""
+
+    def __init__(self, tree: QuotaTree, queue_of_job: Ints, amounts: Floats) -> None:
+        self.tree, self.queue_of_job, self.amounts = tree, queue_of_job, amounts
+        self.usage = tree.no_usage()
+
+    def limits(self, row: int, segments: pl.DataFrame, submit: float, start: float) -> list[QuotaLimit]:
+        alive = segments.filter((pl.col("start_time") < start) & (pl.col("end_time") > submit) & (pl.col("job") != row))
+        events: list[tuple[float, int, int]] = []
+        for job, begin, end in alive.select("job", "start_time", "end_time").iter_rows():
+            events.append((max(begin, submit), 1, job))
+            if end < start:
+                events.append((end, 0, job))
+        met: dict[tuple[int, int], list[Any]] = {}
+        since, binding = submit, None
+        for time, together in itertools.groupby(sorted(events), key=lambda event: event[0]):
+            if binding is not None and time > since:
+                met[binding[:2]][0] += time - since
+            # Who ends gives back before who starts takes.
+            for _, starts, job in together:
+                self._count(int(job), bool(starts))
+            since, binding = time, self._binding(row)
+            if binding is not None:
+                met.setdefault(binding[:2], [0.0, binding[2]])
+        if binding is not None and np.isfinite(start):
+            met[binding[:2]][0] += start - since
+        found = [self._limit(row, n, r, *told) for (n, r), told in met.items() if told[0] > 0]
+        return sorted(found, key=lambda limit: -limit.seconds)
+
+    def _count(self, job: int, starts: bool) -> None:
+        tree, n = self.tree, int(self.queue_of_job[job])
+        for r in np.flatnonzero(self.amounts[job]).tolist():
+            change = take if starts else give_back
+            change(tree.parent, tree.guaranteed, self.usage, n, r, float(self.amounts[job, r]))
+
+    def _binding(self, row: int) -> tuple[int, int, float] | None:
+        """Return the node and resource that refuse the job, and what is in use there; None where it is let through.
+
+        Each node of the path to the root bounds what its queue may take (`balance.available`): the lowest bound refuses.
+        """
+        tree, usage = self.tree, self.usage
+        for r in np.flatnonzero(self.amounts[row]).tolist():
+            n, local = int(self.queue_of_job[row]), 0.0
+            least, at = np.inf, n
+            while tree.parent[n] >= 0:
+                stored = tree.subtree[n, r] - tree.guaranteed[n, r]
+                above = max(0.0, usage[n, r] - tree.guaranteed[n, r])
+                local += max(0.0, tree.guaranteed[n, r] - usage[n, r])
+                bound = local + stored - above + tree.borrowing[n, r]
+                if bound < least:
+                    least, at = bound, n
+                n = int(tree.parent[n])
+            if local + tree.subtree[n, r] - usage[n, r] < least:
+                least, at = local + tree.subtree[n, r] - usage[n, r], n
+            if self.amounts[row, r] > max(least, 0.0):
+                return at, r, float(usage[at, r])
+        return None
+
+    def _limit(self, row: int, n: int, r: int, seconds: float, in_use: float) -> QuotaLimit:
+        tree = self.tree
+        flavor, resource = tree.resources[r]
+        borrowing = 0.0 if tree.parent[n] < 0 else float(tree.borrowing[n, r])
+        kind = "ClusterQueue" if tree.nodes[n].is_queue else "Cohort"
+        at_most, asked = float(tree.subtree[n, r]) + borrowing, float(self.amounts[row, r])
+        return QuotaLimit(kind, tree.nodes[n].name, f"{flavor}/{resource}", seconds, at_most, in_use, asked)
