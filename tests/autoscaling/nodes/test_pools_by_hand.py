@@ -96,6 +96,17 @@ def test_a_reclaimed_spot_node_stops_its_job_which_goes_on_demand():
     assert done.score.spot_cost == pytest.approx(80 / 3600 * 2)
 
 
+def test_spot_nodes_cost_what_the_price_is_at_the_time():
+    # As above: a spot node from 0 to 80. The price triples at 40; its mean over 400 s is 2.8, which stands for the group's 2.
+    prices = Series(np.array([0.0, 40.0]), np.array([1.0, 3.0]), 400.0)
+    trace = trace_of_jobs((job(0, 100, TWO), job(400, 5, ONE)))
+    supply = SpotSupply((ZONE,), notice_seconds=20.0, prices=prices)
+    bill = simulate_pools(pools(), trace, PoolOptions(supply=supply), spot_share=0.5).bill
+    assert bill.spot_cost == pytest.approx(2 * (40 * 1 + 40 * 3) / 2.8 / 3600)
+    # At work from 30 to 80 there, and from 110 to 210 on demand.
+    assert bill.cost.allocated == pytest.approx((2 * (10 * 1 + 40 * 3) / 2.8 + 6 * 100) / 3600)
+
+
 def test_notice_lets_a_job_save_its_work():
     trace = trace_of_jobs((job(0, 100, TWO), job(400, 5, ONE)))
     options = PoolOptions(
@@ -172,7 +183,7 @@ def test_a_hazard_that_follows_the_price_costs_what_is_expected():
     work = SpotWork(1200.0, 2.4, 1.0, save_seconds=10.0, restart_seconds=20.0)
     expected = work.expected_cost_over_time(supply.hazard, 300.0, start, relative)
     assert abs(held.mean() - expected) < 3 * held.std(ddof=1) / np.sqrt(held.size)
-    assert done.score.spot_cost >= held.sum() * made.groups[0].spot_price - 1e-6
+    assert done.bill.cost.allocated == pytest.approx(2 * held.sum(), rel=1e-3)
 
 
 def test_rules_and_shares_side_by_side():

@@ -46,7 +46,8 @@ def bill_nodes(run: Run, layout: Layout, window: tuple[float, float], spot_price
     allocated = allocated_seconds(run, window)
     spot_paid, spot_allocated = paid, allocated
     if spot_prices is not None:
-        relative, begin = spot_prices.relative(), window[0]
+        # Prices begin with the run, whose first jobs may come before the window.
+        relative, begin = spot_prices.relative(), float(run.world.queue.jobs["submit"][0])
 
         def at_price(time: Floats) -> Floats:
             return relative.integral(time - begin)
