@@ -25,6 +25,7 @@ system:  ## what the suite uses beside Python: a browser, Java for Spark, npm fo
 	  npm ci --silent --no-progress --prefix tests/browser >/dev/null || echo "axe-core could not be installed: tests that need it are skipped"
 
 test: $(STAMP) system  ## the whole suite
+	$(BIN)/gputwin compile --all --quiet
 	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: $(STAMP)  ## style, types, and that rooms depend one way

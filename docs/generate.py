@@ -9,6 +9,7 @@ from pathlib import Path
 import gputwin
 from gputwin.autoscaling.decisions.registry import RULES as SCALING
 from gputwin.autoscaling.pools.registry import POOL_RULES
+from gputwin.simulation.elasticity.sizes import ELASTIC
 from gputwin.simulation.planning.snapshot import PLANNERS
 from gputwin.simulation.policy import KINDS
 from gputwin.traces import schema
@@ -96,6 +97,8 @@ def policies_page() -> str:
         "|---|---|---|",
     ]
     lines += [f"| `{p.name}` | {p.rule} | {p.source} |" for p in PLANNERS]
+    lines += ["", "## How many GPUs each job has (`--elastic`)", "", "| name | rule | source |", "|---|---|---|"]
+    lines += [f"| `{p.name}` | {p.rule} | {p.source} |" for p in ELASTIC]
     more = "Formulas and worked sequences: [autoscaling-rules.md](autoscaling-rules.md)."
     for title, rules in (("How many replicas", SCALING), ("How many nodes", POOL_RULES)):
         lines += ["", f"## {title}", "", more, "", "| name | rule | parameters | source |", "|---|---|---|---|"]

@@ -109,6 +109,46 @@ def test_place_the_most_demand_apart_and_over_racks(tmp_path: Path, capsys: pyte
     )
 
 
+def test_place_over_time_compares_online_moves_forecast_and_hindsight(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hours = range(30)
+    jobs = pl.DataFrame(
+        {
+            "job": [f"long{k}" for k in range(6)] + [f"short{k}" for k in hours],
+            "app": ["l"] * 6 + ["s"] * len(hours),
+            "start": [0] * 6 + [3600 * k for k in hours],
+            "end": [200_000] * 6 + [3600 * k + 5000 for k in hours],
+            "gpus": [3, 1, 3, 1, 3, 1] + [4] * len(hours),
+        }
+    )
+    trace = trace_folder(tmp_path, jobs)
+    ask = (
+        "place",
+        trace,
+        "--cluster",
+        "homogeneous:9x4",
+        "--at",
+        "29h",
+        "--every",
+        "2h",
+        "--for",
+        "6h",
+        "--moves",
+        "3",
+    )
+    found = call(capsys, *ask)
+    policies = {p["policy"]: p for p in found["policies"]}
+    assert list(policies) == ["best fit", "FGD", "moves, no forecast", "moves, forecast", "moves, clairvoyant"]
+    assert policies["best fit"]["moves"] == policies["best fit"]["gained"] == 0
+    assert all(p["mean_nodes"] <= p["peak_nodes"] and p["above_bound"] >= 0 for p in policies.values())
+    assert 0 <= found["forecast_coverage"] <= 1
+    assert main([*ask]) == 0
+    assert "saved/move" in capsys.readouterr().out
+    assert "no budget" in complaint(capsys, *ask[:-1], "-3")
+    assert "between 0 and 1" in complaint(capsys, *ask, "--quantile", "2")
+
+
 def test_fit_answers_now_and_after_moves(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
     simulate = ("simulate", "synthetic:pai2020?jobs=600&seed=2", "--cluster", "homogeneous:6x4", "--backfill", "greedy")

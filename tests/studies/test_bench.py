@@ -80,7 +80,7 @@ def test_engine_and_yardstick_lose_the_same_pods_of_a_full_cluster():
     assert 0 < np.isnan(engine).sum() < 300
 
 
-@pytest.mark.parametrize("name", [name for name, b in BENCHMARKS.items() if b.few_shapes])
+@pytest.mark.parametrize("name", [name for name, b in BENCHMARKS.items() if b.pair and b.changes is None])
 def test_engine_and_reference_agree_on_gangs_of_many_shapes(name):
     """On a few nodes of each group, so that most wait; starts, places and causes are compared."""
     rules = BENCHMARKS[name].scheduler
@@ -101,9 +101,9 @@ def test_many_shapes_are_put_beside_few_where_both_are_measured(tmp_path):
     done = gputwin(["bench", *(f"--only={name}" for name in names), "--jobs", "60", "--json"], tmp_path)
     assert done.returncode == 0, done.stderr
     few, many = json.loads(done.stdout)["benchmarks"]
-    assert many["ratio_to_few_shapes"] == pytest.approx(many["jobs_per_cpu_second"] / few["jobs_per_cpu_second"])
+    assert many["ratio_to_pair"] == pytest.approx(many["jobs_per_cpu_second"] / few["jobs_per_cpu_second"])
     assert many["ratio"] is None
-    assert few["ratio_to_few_shapes"] is None
+    assert few["ratio_to_pair"] is None
 
 
 def test_the_longest_queue_counts_jobs_between_submission_and_start():
@@ -134,6 +134,12 @@ def test_serving_and_decisions_are_measured_beside_the_most_they_may_take():
     assert {m.name for m in decisions} == {f"decide: {kind.name}" for kind in SCALING_RULES}
     assert all(m.value > 0 and m.unit == "CPU µs" for m in decisions)
     assert {m.name: m.most for m in decisions}["decide: hpa"] == 20.0
+
+
+def test_a_round_of_a_planner_is_measured_beside_the_most_it_may_take():
+    (small,) = measure_scaling(["round of max-min fairness, 500 active jobs"], 20, 0, lambda text: None)
+    assert (small.count, small.unit, small.most) == (20, "CPU ms", 50.0)
+    assert small.value > 0
 
 
 def test_an_unknown_benchmark_is_a_mistake_that_names_the_known_ones():

@@ -59,6 +59,27 @@ def test_an_unclear_guess_is_never_taken(tmp_path, text, doubt):
     assert not (tmp_path / "trace").exists()
 
 
+@pytest.mark.parametrize(
+    ("rows", "field", "per_instance"),
+    [
+        ("1,0,1,4\n2,0,2,16\n", "total_gpus=gpus", [4, 8]),
+        ("1,0,1,4\n2,0,4,2\n", "gpus=gpus", [4, 2]),
+    ],
+)
+def test_rows_that_show_whose_gpus_are_counted_leave_no_doubt(tmp_path, capsys, rows, field, per_instance):
+    path = table(tmp_path, "id,submit,nodes,gpus\n" + rows)
+    assert main(["ingest", str(path), "--guess", "-o", str(tmp_path / "trace")]) == 0
+    assert f",{field}'" in capsys.readouterr().out
+    assert ingest([path], options=Options(guess=True)).tasks["gpu_count"].to_list() == per_instance
+
+
+def test_a_doubt_can_be_accepted_so_that_one_command_reads_any_table(tmp_path, capsys):
+    path = table(tmp_path, "id,submit,nodes,gpus\n1,0,2,8\n")
+    assert main(["ingest", str(path), "--guess", "-o", str(tmp_path / "a")]) == 2
+    assert main(["ingest", str(path), "--guess", "--yes", "-o", str(tmp_path / "a")]) == 0
+    assert "unclear: 'gpus' may be" in capsys.readouterr().out
+
+
 def test_a_column_whose_cells_do_not_suit_its_name_is_not_proposed(tmp_path):
     with pytest.raises(InputError) as caught:
         ingest([table(tmp_path, "id,submit,duration\n1,0,short\n2,5,long\n")])

@@ -16,7 +16,7 @@ from gputwin.analysis.words import share
 RESOURCES = {"gpus": "GPU", "cores": "CPU", "gib": "memory"}
 _MODELS_SHOWN = 8
 _NOTES = (
-    "Allocated is what tasks asked for, from their start (their submit, where the start is not told) to their end; a task "
+    "Allocated is what tasks asked for, from their start (their submit, where the start is not known) to their end; a task "
     "that ran when the trace began holds it from then on, one alive at the end until then. Tasks of which nobody knows "
     "when they ran are left out. Curves are exact averages over equal bins.",
     "Averages over time are over the window from the first arrival (the trace's beginning, where tasks ran then already) "

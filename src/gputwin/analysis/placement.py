@@ -128,7 +128,7 @@ def _verdict(effects: list[Effect], owner: str | None) -> list[Remark]:
     if firm is None or firm.low is None or firm.high is None or firm.low <= 0 <= firm.high:
         return [Remark(f"{text}. That the rule itself causes delay is not shown.", True, 0)]
     if firm is not strongest:
-        return [Remark(f"{text}. The rule and the {owner} cannot be told apart.", True, 0)]
+        return [Remark(f"{text}. The rule and the {owner} cannot be separated.", True, 0)]
     return [Remark(f"{text}: by itself the rule goes with {'longer' if firm.low > 0 else 'shorter'} waits.")]
 
 

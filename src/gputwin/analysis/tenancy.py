@@ -15,7 +15,7 @@ from gputwin.analysis.words import share
 NEEDED = ("running_gpus", "total_gpus", "pending_gpus")
 _STATES = (*NEEDED, "idle_gpus", "pending_large_jobs", "pending_small_jobs")
 _NOTES = (
-    "Each virtual cluster reports its state once a minute. It queues where GPUs are pending; it queues beside idle GPUs "
+    "Each virtual cluster reports its state once a minute. It queues where GPUs are pending; it queues while GPUs are idle "
     "where at least one GPU is idle then: gangs that do not fit, or the order of the queue.",
 )
 

@@ -21,7 +21,7 @@ _NOTES = (
     "Arrival is the submit time, or the start time where the source tells no submit time.",
     "The index of dispersion is the variance of counts per bin over their mean: 1 at every scale for a Poisson process. "
     "CV is the standard deviation of gaps between arrivals over their mean: 1 for a Poisson process.",
-    "Short and long are told apart by the median runtime of the trace. GPU-hours are GPUs asked for × "
+    "Short and long are separated by the median runtime of the trace. GPU-hours are GPUs asked for × "
     "time held within the trace.",
 )
 

@@ -44,7 +44,7 @@ def plan(
 def queueing(
     trace: Trace | PathText | Sequence[PathText], cluster: Cluster | PathText | None = None, **settings: Any
 ) -> ThreeWay:
-    """Return what queueing theory says beside simulation and trace, and which of its assumptions breaks.
+    """Return what queueing theory says compared with simulation and trace, and which of its assumptions breaks.
 
     >>> import gputwin
     >>> gputwin.queueing("synthetic:pai2020?jobs=200", "homogeneous:4x8").gpus

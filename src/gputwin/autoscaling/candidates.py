@@ -70,8 +70,6 @@ def _knative(s: Scope) -> Iterator[tuple[str, Rule[Any]]]:
                 target=fill,
                 total=2 * fill,
                 burst_capacity=0.0,
-                stable_window_s=max(60.0, 4 * s.period),
-                panic_window_s=max(6.0, s.period + 1e-6),
                 scale_down_delay_s=delay,
             )
             yield words, rule

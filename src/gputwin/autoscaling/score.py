@@ -79,7 +79,7 @@ def score(run: ServedRun, setting: Setting, terms: Terms, need: Floats) -> Score
         target_seconds=terms.target_seconds,
         used_by_tenant=_used(simulator.load, setting.system),
     )
-    up, wanted = np.array(run.series.up, dtype=float), np.array(run.series.target)
+    up = np.array(run.series.up, dtype=float)
     bins = min(len(need), len(up))
     gap = (up[:bins] - need[:bins]) * setting.period / HOUR
     known = response[~np.isnan(response)]
@@ -97,7 +97,7 @@ def score(run: ServedRun, setting: Setting, terms: Terms, need: Floats) -> Score
         float(paid.sum()) / run.end,
         float(np.maximum(gap, 0.0).sum()),
         float(np.maximum(-gap, 0.0).sum()),
-        int((np.diff(wanted, prepend=setting.replicas) != 0).sum()),
+        sum(run.series.changes),
         max(run.cold_starts - setting.replicas, 0),
         int(simulator.world.counters[N_LOADS]),
         int(refused.sum()),

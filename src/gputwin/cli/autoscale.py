@@ -80,12 +80,36 @@ def run(
     zone: Annotated[
         list[str] | None, typer.Option("--zone", help="Part of the names of zones to take from it; repeatable.")
     ] = None,
-    hazard: Annotated[float, typer.Option("--hazard", help="Losses of a running spot node per hour.")] = 0.0,
+    hazard: Annotated[
+        str,
+        typer.Option(
+            "--hazard", help="Losses of a running spot node per hour, or a CSV of preemptions to take them from."
+        ),
+    ] = "0",
+    spot_prices: Annotated[
+        Path | None,
+        typer.Option(
+            "--spot-prices", help="CSV (time_seconds, price_per_hour): cost and hazard of spot nodes move with it."
+        ),
+    ] = None,
+    price_power: Annotated[
+        float, typer.Option("--price-power", help="The hazard follows the spot price to this power; 0: it does not.")
+    ] = 1.0,
     checkpoint: Annotated[
         str | None,
         typer.Option("--checkpoint", help="interval=30m,save=1m,restart=2m of jobs on spot nodes; interval=best too."),
     ] = None,
     seeds: Annotated[int, typer.Option("--seeds", help="Runs with spot nodes, each with its own luck.")] = 3,
+    placement: Annotated[
+        str, typer.Option("--placement", help="Which node that is on a job goes to, with --cluster, as in first-fit.")
+    ] = "best-fit",
+    target: Annotated[
+        str | None,
+        typer.Option(
+            "--target",
+            help="As in p95_wait=10m, with --cluster: choose rule, settings and spot share on the first part of the trace.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the tables and a report.")
     ] = None,
@@ -118,8 +142,13 @@ def run(
                 availability,
                 zone,
                 hazard,
+                spot_prices,
+                price_power,
                 checkpoint,
                 seeds,
+                placement,
+                target,
+                first_part,
                 output,
                 format,
                 seed,

@@ -51,7 +51,9 @@ _NUMBER = re.compile(r"[-–−+]?\.?\d[\d,.]*(?=[\s%]|$)|[-–]?$")
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object on stdout and nothing else.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on stderr.")]
 Seed = Annotated[int, typer.Option("--seed", help="Seed of everything random.")]
-Format = Annotated[str | None, typer.Option("--format", help="Format of raw input; detected when not given.")]
+Format = Annotated[
+    str | None, typer.Option("--format", help="Format of raw input, detected when not given; or of output, as --as.")
+]
 
 
 def emit(
@@ -110,7 +112,7 @@ def _write_frame(frame: pl.DataFrame, wanted: str) -> None:
 
         sys.stdout.write(as_csv(frame))
         return
-    if is_terminal():
+    if is_terminal() and sys.stdout is sys.__stdout__:
         raise UserError("Parquet is not text; send it to a file: gputwin … --as parquet > table.parquet")
     sys.stdout.flush()
     frame.write_parquet(sys.stdout.buffer)

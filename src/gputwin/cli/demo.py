@@ -32,7 +32,7 @@ def run(
     """
     from gputwin.analysis import analyze
     from gputwin.report import write_report
-    from gputwin.report.compile import compile_demo
+    from gputwin.report.compile import compile_ahead
     from gputwin.report.demo import CLUSTER, REPLICATES, SCHEDULERS, demonstrate
     from gputwin.report.sections.comparison import differences, next_steps, side_by_side
     from gputwin.report.study import study_section
@@ -52,7 +52,7 @@ def run(
     announce_compilation(quiet)
     with progress(quiet or json) as step:
         if not is_compiled() and not config.DISABLE_JIT and processors() > 1:
-            compile_demo(step)
+            compile_ahead(progress=step)
         step(f"generating {jobs:,} jobs")
         synthetic = generate("pai2020", jobs=jobs, seed=seed, instances=True)
         step("writing the publisher's tables")

@@ -27,6 +27,9 @@ def run(
     guess: Annotated[
         bool, typer.Option("--guess", help="Propose a mapping and why; use it unless something is unclear.")
     ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="With --guess: use the proposed mapping although something is unclear.")
+    ] = False,
     zone: Annotated[
         str | None, typer.Option("--zone", help="Zone of times that name none, as in Europe/Berlin.")
     ] = None,
@@ -43,7 +46,8 @@ def run(
     """Read raw trace files into one canonical trace, with a data-quality report.
 
     Without -o the files are read and checked, and nothing is written. A table of your own (CSV, TSV, Parquet, JSON
-    lines) needs a mapping of its columns; --guess proposes one. The mapping is kept in the trace as map.yaml.
+    lines) needs a mapping of its columns; --guess proposes one, and asks where something is unclear. The mapping is
+    kept in the trace as map.yaml.
 
     Examples:
 
@@ -65,9 +69,8 @@ def run(
     from gputwin.traces.ingest import Options, ingest
 
     mapping = mapping_of(map, map_file, guess, table, zone)
-    options = Options(format, strict, lenient, mapping, guess, zone, table, tuple(usage or ()))
-    if guess and not json:
-        show_guess(paths, zone, table)
+    accept = show_guess(paths, zone, table, yes) if guess and not json else yes
+    options = Options(format, strict, lenient, mapping, guess, zone, table, tuple(usage or ()), accept)
     with progress(quiet or json) as step:
         trace = ingest(paths if map_file is None else [*paths, map_file], output, options, step)
     emit(ingest_json(trace.meta, output), json, lambda: show_ingest(trace.meta, output))

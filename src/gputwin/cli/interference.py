@@ -52,16 +52,16 @@ def run(
             for e in summary.errors
         ]
         columns = ["left out", "pairs", "model", "mean", "from speeds alone", "probes"]
-        table("Mean absolute error of the speed beside a neighbour, 1: as alone", columns, rows)
+        table("Mean absolute error of the speed next to a neighbour, 1: as alone", columns, rows)
         names = ("light", "medium", "heavy")
         table(
-            "Mean speed of a third of the types (row) beside another (column); thirds by how much they slow others",
+            "Mean speed of a third of the types (row) next to another (column); thirds by how much they slow others",
             ["", *names],
             [[name, *(f"{speed:.2f}" for speed in row)] for name, row in zip(names, summary.thirds, strict=True)],
         )
         table(
             "Types",
-            ["type", "third", "mean speed beside others", "mean speed of others beside it"],
+            ["type", "third", "mean speed next to others", "mean speed of others next to it"],
             [[t.name, names[t.third], f"{t.suffers:.2f}", f"{t.leaves:.2f}"] for t in summary.types],
         )
 

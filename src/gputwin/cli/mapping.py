@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import typer
 
 from gputwin.cli.console import say, table
 from gputwin.core.errors import UserError
@@ -33,8 +36,11 @@ def mapping_of(
     return parse_map(text, rows_become or "tasks", zone)
 
 
-def show_guess(paths: Sequence[Path], zone: str | None, rows_become: str | None) -> None:
-    """Print the mapping that the first file's columns suggest, and why."""
+def show_guess(paths: Sequence[Path], zone: str | None, rows_become: str | None, accept: bool) -> bool:
+    """Print the mapping that the first file's columns suggest, and why; return whether doubts are accepted.
+
+    A person at a terminal is asked.
+    """
     from gputwin.traces.readers.mapped import guess
     from gputwin.traces.sources import gather
 
@@ -47,3 +53,6 @@ def show_guess(paths: Sequence[Path], zone: str | None, rows_become: str | None)
     for doubt in found.doubts:
         say(f"unclear: {doubt}")
     say(f"--map '{found.mapping.text()}'")
+    if not found.doubts or accept:
+        return True
+    return sys.stdin.isatty() and sys.stdout.isatty() and typer.confirm("Use this mapping?", default=False)

@@ -10,6 +10,9 @@ from gputwin.cli.console import emit, progress, say, table
 from gputwin.core.units import percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gputwin.autoscaling.nodes.choose import Choice, Tried
     from gputwin.autoscaling.nodes.report import PoolReport
 
 
@@ -23,9 +26,14 @@ class PoolArguments:
     spot: list[float] | None
     availability: Path | None
     zones: list[str] | None
-    hazard: float
+    hazard: str
+    prices: Path | None
+    price_power: float
     checkpoint: str | None
     seeds: int
+    placement: str
+    target: str | None
+    first_part: float
     output: Path | None
     format: str | None
     seed: int
@@ -35,12 +43,16 @@ class PoolArguments:
 
 def run_pools(given: PoolArguments) -> None:
     """Compare, print the table, and write it where asked for."""
+    from gputwin.autoscaling.nodes.options import checkpoints_of, supply_of
     from gputwin.autoscaling.nodes.read import open_pools
-    from gputwin.autoscaling.nodes.report import checkpoints_of, report_pools, supply_of, write_report
+    from gputwin.autoscaling.nodes.report import report_pools, write_report
     from gputwin.traces.locate import open_trace
 
+    if given.target is not None:
+        _choose(given, given.target)
+        return
     pools = open_pools(given.cluster)
-    supply = supply_of(given.availability, given.zones or (), given.hazard)
+    supply = supply_of(given.availability, given.zones or (), given.hazard, given.prices, given.price_power)
     with progress(given.quiet or given.json) as step:
         report = report_pools(
             pools,
@@ -51,12 +63,66 @@ def run_pools(given: PoolArguments) -> None:
             shares=given.spot,
             seeds=given.seeds,
             seed=given.seed,
+            placement=given.placement,
             step=step,
         )
         if given.output is not None:
             write_report(report, given.output)
     data = {**report.to_json(), "directory": None if given.output is None else str(given.output)}
     emit(data, given.json, lambda: _render(report, given.output))
+
+
+def _choose(given: PoolArguments, target: str) -> None:
+    """Choose rule, settings and spot share on the first part of the trace, and print how they do on the rest."""
+    from gputwin.autoscaling.nodes.choose import SHARES, choose_pools, parse_wait_target
+    from gputwin.autoscaling.nodes.options import checked_rules, checkpoints_of, options_of, supply_of
+    from gputwin.autoscaling.nodes.read import open_pools
+    from gputwin.autoscaling.nodes.report import write_choice
+    from gputwin.traces.locate import open_trace
+
+    wanted, pools, rules = parse_wait_target(target), open_pools(given.cluster), checked_rules(given.rules)
+    supply = supply_of(given.availability, given.zones or (), given.hazard, given.prices, given.price_power)
+    options = options_of(supply, checkpoints_of(given.checkpoint, supply), given.seed, given.placement)
+    with progress(given.quiet or given.json) as step:
+        choice = choose_pools(
+            pools,
+            open_trace(given.trace, given.format, step),
+            options,
+            wanted,
+            rules=rules,
+            shares=tuple(given.spot or SHARES),
+            seeds=tuple(range(given.seed, given.seed + given.seeds)),
+            first_part=given.first_part,
+            step=step,
+        )
+        if given.output is not None:
+            write_choice(choice, given.output)
+    data = {**choice.to_json(), "directory": None if given.output is None else str(given.output)}
+    emit(data, given.json, lambda: _render_choice(choice, given.output))
+
+
+def _render_choice(choice: Choice, output: Path | None) -> None:
+    from gputwin.core.units import format_duration
+
+    def rows(found: Sequence[Tried]) -> list[list[str]]:
+        return [
+            [
+                t.words(),
+                f"{t.cost:,.0f}",
+                format_duration(t.wait_seconds),
+                format_duration(t.most_wait_seconds),
+                "yes" if t.is_within else "no",
+            ]
+            for t in found
+        ]
+
+    columns = ["nodes", "cost", choice.target.name, "worst seed", "within target"]
+    days = format_duration(choice.split_seconds)
+    table(f"Tried on the first {days} ({choice.jobs[0]:,} jobs)", columns, rows(choice.tried))
+    table(f"On the rest ({choice.jobs[1]:,} jobs)", columns, rows(choice.shown))
+    say(f"- {choice.verdict()}")
+    if output is not None:
+        say(f"written: {output}")
 
 
 def _render(report: PoolReport, output: Path | None) -> None:

@@ -49,12 +49,17 @@ def run(
     ] = None,
     quantile: Annotated[
         float | None,
-        typer.Option("--quantile", help="Place this quantile of the demand ahead, as 0.9, not the present."),
+        typer.Option(
+            "--quantile",
+            help="Place this quantile of the demand ahead, as 0.9, not the present; with --every: the forecast's, 0.8.",
+        ),
     ] = None,
     ahead: Annotated[str, typer.Option("--ahead", help="How far ahead --quantile looks.")] = "1h",
     every: Annotated[
-        str | None, typer.Option("--every", help="Instead: place over time in such steps, with and without moves.")
+        str | None,
+        typer.Option("--every", help="Instead: place over time, online and with moves at the start of such periods."),
     ] = None,
+    moves: Annotated[int, typer.Option("--moves", help="Most instances to move per period of --every.")] = 200,
     last: Annotated[str, typer.Option("--for", help="How long --every goes on, up to the time --at.")] = "1d",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the placement and a report.")
@@ -95,9 +100,23 @@ def run(
         time = busiest_hour(opened) if at == "busiest" else parse_duration(at)
         if every is not None:
             rolled = roll(
-                opened, nodes, begin=time - parse_duration(last), end=time, step=parse_duration(every), progress=step
+                opened,
+                nodes,
+                begin=time - parse_duration(last),
+                end=time,
+                step=parse_duration(every),
+                most_moves=moves,
+                quantile=0.8 if quantile is None else quantile,
+                seconds=seconds,
+                is_supply_limited=limited,
+                progress=step,
             )
-            data = {"time_seconds": time, "cluster": nodes.name, "policies": rolled.summary().to_dicts()}
+            data = {
+                "time_seconds": time,
+                "cluster": nodes.name,
+                "forecast_coverage": rolled.coverage,
+                "policies": rolled.summary().to_dicts(),
+            }
             emit(data, json, lambda: _render_rolled(rolled))
             return
         bounds = time_bounds(opened)
@@ -182,8 +201,24 @@ def _render(result: PlacementResult, time: float, output: Path | None) -> None:
 
 def _render_rolled(rolled: Rolling) -> None:
     rows = [
-        [r["policy"], f"{r['mean_nodes']:,.1f}", percent(r["above_bound"], 2), f"{r['moves']:,}"]
+        [
+            r["policy"],
+            f"{r['mean_nodes']:,.1f}",
+            f"{r['peak_nodes']:,}",
+            percent(r["above_bound"], 2),
+            percent(r["allocated"], 2),
+            f"{100 * r['gained']:+.2f}",
+            f"{r['moves']:,}",
+            "–" if r["node_hours_saved_per_move"] is None else f"{r['node_hours_saved_per_move']:.2f}",
+        ]
         for r in rolled.summary().to_dicts()
     ]
-    table("Placement over time", ["policy", "mean nodes", "above the bound", "moves"], rows)
-    say("the bound of each step is that of packing everybody anew, with free moves")
+    say(rolled.verdict())
+    heads = ["policy", "mean nodes", "peak", "above bound", "allocated", "gained", "moves", "saved/move"]
+    table("Placement over time", heads, rows)
+    say("above bound: nodes at the start of each period against packing everybody anew, with free moves")
+    say("allocated: share of the nodes in use, resources weighted by how scarce they are; gained: points over best fit")
+    say("saved/move: node-hours that each move saves over best fit")
+    missing = max(r["missing"] for r in rolled.summary().to_dicts())
+    if missing:
+        say(f"up to {missing:,} instances found no node; leave out --limited or give more nodes")

@@ -126,7 +126,7 @@ def _render(result: Plan, output: Path | None, rules: str) -> None:
     say(headline(result))
     say(f"Rules: {rules}")
     say(
-        f"{result.jobs:,} jobs that ask for {result.load_gpus:,.0f} GPUs on average; {result.cluster.name} has "
+        f"{result.jobs:,} jobs, which together need {result.load_gpus:,.0f} GPUs on average; {result.cluster.name} has "
         f"{result.cluster.node_count:,} nodes and {result.cluster.gpu_count:,} GPUs; theory alone would take "
         f"{result.theory_nodes:,} nodes"
     )

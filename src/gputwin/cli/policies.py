@@ -27,6 +27,7 @@ def run(
     """
     from gputwin.autoscaling.decisions.registry import RULES
     from gputwin.autoscaling.pools.registry import POOL_RULES
+    from gputwin.simulation.elasticity.sizes import ELASTIC
     from gputwin.simulation.planning.snapshot import PLANNERS
     from gputwin.simulation.policy import KINDS, load_policies
 
@@ -38,7 +39,9 @@ def run(
         for p in registry
     ]
     entries += [
-        {"kind": "planner", "name": p.name, "rule": p.rule, "parameters": {}, "source": p.source} for p in PLANNERS
+        {"kind": kind, "name": p.name, "rule": p.rule, "parameters": {}, "source": p.source}
+        for kind, registry in (("planner", PLANNERS), ("elastic", ELASTIC))
+        for p in registry
     ]
     entries += [
         {"kind": kind, "name": r.name, "rule": r.rule, "parameters": r.numbers(), "source": r.source}

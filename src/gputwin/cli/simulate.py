@@ -77,11 +77,17 @@ def run(
     planner: Annotated[
         str, typer.Option("--planner", help="Who runs on which GPU model, planned at rounds; see `gputwin policies`.")
     ] = "",
-    round: Annotated[str, typer.Option("--round", help="Length of a planner's round.")] = "6m",
+    round: Annotated[str, typer.Option("--round", help="Length of a round of a planner or an elastic policy.")] = "6m",
     preempt: Annotated[
         str, typer.Option("--preempt", help="Who must yield to a job that does not fit; see `gputwin policies`.")
     ] = "",
-    speed: Annotated[str, typer.Option("--speed", help="Work a second by GPU model, as in V100=1,T4=0.4.")] = "",
+    speed: Annotated[
+        str,
+        typer.Option(
+            "--speed",
+            help="Work a second by GPU model, V100=1,T4=0.4; or by how far a gang is spread: spread:nodes=0.8,racks=0.6.",
+        ),
+    ] = "",
     checkpoint: Annotated[
         str,
         typer.Option(
@@ -100,11 +106,26 @@ def run(
         ),
     ] = "",
     elastic: Annotated[
-        str, typer.Option("--elastic", help="Shrink running jobs: least_share=0.5,scaling_exponent=0.8.")
+        str,
+        typer.Option(
+            "--elastic",
+            help="Sizes of jobs at rounds: optimus, afs or pollux, as in afs:most_gpus=8; or shrink running jobs to let "
+            "others in: least_share=0.5,scaling_exponent=0.8.",
+        ),
+    ] = "",
+    locality: Annotated[
+        str, typer.Option("--locality", help="How long gangs wait for one node, then for one rack: node=10m,rack=5m.")
     ] = "",
     power: Annotated[bool, typer.Option("--power", help="Tell energy and carbon.")] = False,
     power_limit: Annotated[
         str, typer.Option("--power-limit", help="Watts a GPU may draw, by model, as in V100=150; slows jobs there.")
+    ] = "",
+    power_cap: Annotated[
+        str,
+        typer.Option(
+            "--power-cap",
+            help="Watts a node or rack may draw: node=3000,rack=40000; over=wait: jobs wait instead.",
+        ),
     ] = "",
     carbon: Annotated[
         str, typer.Option("--carbon", help="Grid's g/kWh, or a CSV of time_seconds,grams_per_kwh.")
@@ -156,6 +177,8 @@ def run(
 
         gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
 
+        gputwin simulate trace --elastic pollux --round 1m --checkpoint resize=30s
+
         gputwin simulate run/scenario.yaml -o again
     """
     from gputwin.cli.show import comparison_json
@@ -180,10 +203,12 @@ def run(
         "sharing": share,
         "interference": interference or None,
         "speed": _speeds(speed),
-        "elasticity": settings_of("--elastic", elastic),
+        "elasticity": _elasticity(elastic, round),
+        "locality": {f"{k}_seconds": _seconds(v) for k, v in (settings_of("--locality", locality) or {}).items()}
+        or None,
         "faults": _faults(faults, mtbf, repair),
         "checkpoints": _checkpoints(checkpoint),
-        "power": _power(power, power_limit, carbon),
+        "power": _power(power, power_limit, power_cap, carbon),
         "prediction": predict,
         "seed": seed,
         "resolution_seconds": None if resolution is None else _seconds(resolution),
@@ -236,6 +261,8 @@ def _seconds(text: str) -> float:
 
 
 def _speeds(text: str) -> dict[str, object] | None:
+    if ":" in text.partition("=")[0]:
+        return {"policy": text}
     found = settings_of("--speed", text)
     return None if found is None else {"by_model": found}
 
@@ -269,8 +296,19 @@ def _faults(text: str, mtbf: str | None, repair: str) -> dict[str, object] | Non
     return given
 
 
-def _power(asked: bool, limits: str, carbon: str) -> dict[str, object] | None:
-    found = settings_of("--power-limit", limits)
-    if not asked and found is None:
+def _elasticity(text: str, round: str) -> dict[str, object] | None:
+    """Return the elastic policy and its settings, as in afs:most_gpus=8; without a name, how jobs are shrunk."""
+    if not text:
         return None
-    return {"limits": found or {}, "carbon": carbon}
+    name, _, rest = text.partition(":")
+    if "=" in name:
+        return dict(settings_of("--elastic", text) or {})
+    return {"policy": name, "round_seconds": _seconds(round), **(settings_of("--elastic", rest) or {})}
+
+
+def _power(asked: bool, limits: str, caps: str, carbon: str) -> dict[str, object] | None:
+    found, given = settings_of("--power-limit", limits), settings_of("--power-cap", caps)
+    if not asked and found is None and given is None:
+        return None
+    names = {"node": "node_watts", "rack": "rack_watts", "over": "over_cap"}
+    return {"limits": found or {}, "carbon": carbon, **{names.get(k, k): v for k, v in (given or {}).items()}}

@@ -124,7 +124,7 @@ def requests_per_second(trace: Trace, bin_seconds: float, by: str | None = None)
         rates = sampled(trace, "request_rate_per_s", bin_seconds)
         return DemandSeries(**{**vars(rates), "target": Target.REQUESTS, "names": ("requests",), "units": ("1/s",)})
     if by is not None and by not in ("application", "user", "model", "kind"):
-        raise UserError(f"requests have no '{by}'; they can be told apart by application, user, model or kind")
+        raise UserError(f"requests have no '{by}'; they can be grouped by application, user, model or kind")
     frame = trace.requests.select(pl.col("submit_time").alias("begin"), pl.lit(1.0).alias("requests"), _group(by))
     known = frame.filter(pl.col("begin").is_finite())
     if known.is_empty():

@@ -58,7 +58,7 @@ def mig_section(plan: FleetPlan, least: int) -> Section:
         ),
         _NOTES,
         f"How should {len(plan.after):,} {plan.gpu.name} be cut to serve this demand?",
-        ("Apply the layouts: `nvidia-mig-parted apply -f mig-parted.yaml`, the file beside this page.",)
+        ("Apply the layouts: `nvidia-mig-parted apply -f mig-parted.yaml`, the file in the same folder.",)
         if all_met
         else (
             f"Serve all of it: {least:,} GPUs are needed.",

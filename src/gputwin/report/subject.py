@@ -49,7 +49,8 @@ class Subject:
             trace,
             describe(trace),
             Timeline.of(trace),
-            title[:1].upper() + title[1:],
+            # A file's name stays as it is.
+            title[:1].upper() + title[1:] if " " in title else title,
             analyze(trace) if analysis is None else analysis,
             check,
             cluster,

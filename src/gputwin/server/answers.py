@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import math
 import sys
-import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
-from fastapi import FastAPI, Query, Request, Response
+from fastapi import FastAPI, Query, Request
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
@@ -68,36 +67,20 @@ def finite(value: Any) -> Any:
     return value
 
 
+def plain_json(content: Any) -> str:
+    """Return data as JSON that browsers read: without NaN and infinities, and in ASCII."""
+    try:
+        return json.dumps(content, allow_nan=False, separators=(",", ":"))
+    except ValueError:
+        return json.dumps(finite(content), separators=(",", ":"))
+
+
 class Json(JSONResponse):
     """JSON without NaN and infinities, which browsers do not read."""
 
     def render(self, content: Any) -> bytes:
         """Return the content as bytes."""
-        return super().render(finite(content))
-
-
-class Kept:
-    """Answers about runs, which never change, so that asking again costs nothing; the oldest go first."""
-
-    def __init__(self, most_bytes: int = 64 << 20) -> None:
-        self._answers: OrderedDict[tuple[object, ...], bytes] = OrderedDict()
-        self._left = most_bytes
-        self._lock = threading.Lock()
-
-    def answer(self, key: tuple[object, ...], make: Callable[[], Any]) -> Response:
-        """Return the answer kept under `key`, or the one that `make` gives."""
-        with self._lock:
-            body = self._answers.get(key)
-        if body is None:
-            body = bytes(Json(make()).body)
-            with self._lock:
-                if key not in self._answers:
-                    self._answers[key] = body
-                    self._left -= len(body)
-                while self._left < 0:
-                    _, old = self._answers.popitem(last=False)
-                    self._left += len(old)
-        return Response(body, media_type="application/json")
+        return plain_json(content).encode()
 
 
 def record(task: Task) -> TaskRecord:

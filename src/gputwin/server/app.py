@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from gputwin.core.version import VERSION
 from gputwin.server.answers import answer_errors
 from gputwin.server.login import login_router
+from gputwin.server.ready import Ready
 from gputwin.server.rest.metrics import metrics_router
 from gputwin.server.rest.policies import policies_router
 from gputwin.server.rest.runs import runs_router
@@ -50,4 +51,4 @@ def guarded(settings: Settings, *, pages: bool = True) -> Guard:
         from gputwin.server.pages.mount import mount
 
         mount(app, service)
-    return Guard(app, settings)
+    return Guard(Ready(app, service.workspace.root / "runs"), settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import socket
@@ -25,6 +26,9 @@ class _Server(uvicorn.Server):
         """Start, and say so."""
         await super().startup(sockets)
         if self.started:
+            # What is there now stays: the collector, which stops everything, need not look at it again.
+            gc.collect()
+            gc.freeze()
             self.listening()
 
 

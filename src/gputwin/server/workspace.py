@@ -12,8 +12,11 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import UserError, shorten
+from gputwin.simulation.job_selection import JobQuery, select_jobs
 from gputwin.simulation.result import RUN_FILE, SimulationResult
 from gputwin.studies.store import RunStore, StoredRun
 from gputwin.traces.dataset import META_FILE, Trace
@@ -91,7 +94,7 @@ class Workspace:
 
     def runs(self) -> list[dict[str, Any]]:
         """Return what a list shows of each run, the latest first."""
-        return [_run_record(run) for run in self.store.list()]
+        return list(_run_records(self.store, self.store.changes()))
 
     def run_path(self, id_: str) -> Path:
         """Return the folder of a run."""
@@ -107,10 +110,16 @@ class Workspace:
 
     def run_record(self, id_: str) -> dict[str, Any]:
         """Return what a list shows of a run."""
-        found = self.store.get(check_id(id_, "run"))
+        self.run_path(id_)
+        found = _records_by_id(self.store, self.store.changes()).get(id_)
         if found is None:
             raise MissingError(f"no run '{id_}'")
-        return _run_record(found)
+        return found
+
+    def jobs(self, id_: str, query: JobQuery) -> tuple[int, pl.DataFrame]:
+        """Return how many jobs of a run are as asked for, and one page of them."""
+        path = self.run_path(id_)
+        return _selected(path, (path / RUN_FILE).stat().st_mtime_ns, query)
 
     def remove_run(self, id_: str) -> None:
         """Remove a run."""
@@ -159,6 +168,21 @@ def _read_json(path: Path, changed: int) -> dict[str, Any]:
 @lru_cache(maxsize=_OPEN_RUNS)
 def _opened_run(path: Path, changed: int) -> SimulationResult:
     return SimulationResult.open(path)
+
+
+@lru_cache(maxsize=256)
+def _selected(path: Path, changed: int, query: JobQuery) -> tuple[int, pl.DataFrame]:
+    return select_jobs(_opened_run(path, changed), query)
+
+
+@lru_cache(maxsize=4)
+def _run_records(store: RunStore, changes: int) -> list[dict[str, Any]]:
+    return [_run_record(run) for run in store.list()]
+
+
+@lru_cache(maxsize=4)
+def _records_by_id(store: RunStore, changes: int) -> dict[str, dict[str, Any]]:
+    return {record["id"]: record for record in _run_records(store, changes)}
 
 
 @lru_cache(maxsize=2048)

@@ -19,7 +19,7 @@ from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration, percent
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE
-from gputwin.simulation.explain_stops import displaced_by, quota_of, stop_lines, stops_of
+from gputwin.simulation.explain_stops import displaced_by, quota_of, size_lines, sizes_of, stop_lines, stops_of
 from gputwin.simulation.neighbours import neighbours_of, slow_words
 from gputwin.simulation.quotas.explain import QuotaLimit, limit_lines, quota_limits
 from gputwin.simulation.result import SimulationResult
@@ -65,6 +65,8 @@ class Explanation(Shown):
     """When and why it was stopped, and which job took its place."""
     displaced: list[dict[str, Any]] = field(default_factory=list)
     """Running jobs whose place it took."""
+    sizes: list[dict[str, float]] = field(default_factory=list)
+    """On how many GPUs it ran, from when and for how long, where that changed."""
     quota: dict[str, float] | None = None
     """GPUs its tenant may hold at most, and held when it came."""
     quota_limits: list[QuotaLimit] = field(default_factory=list)
@@ -95,7 +97,7 @@ class Explanation(Shown):
             return [*lines, "It ran when the trace began, and held its place from then on."]
         if self.wait_seconds is None:
             return [*lines, f"It never started: {self.outcome.replace('_', ' ')}."]
-        about_stops = stop_lines(self.stops, self.displaced)
+        about_stops = [*stop_lines(self.stops, self.displaced), *size_lines(self.sizes)]
         if self.wait_seconds == 0:
             return [*lines, "It started at once.", *about_stops]
         lines.append(f"It waited {format_duration(self.wait_seconds)}.")
@@ -172,6 +174,7 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         priority_at_start=priority_parts(result, job, start) if waited else None,
         stops=stops_of(result, job["row"]),
         displaced=displaced_by(result, job["row"]),
+        sizes=sizes_of(result, job["row"]),
         quota=quota_of(result, job["tenant"], submit),
         quota_limits=quota_limits(result, job["row"]) if causes["quota_or_fairness"] else [],
         slowed_by_neighbours_seconds=slowed,

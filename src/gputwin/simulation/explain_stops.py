@@ -26,6 +26,28 @@ def displaced_by(result: SimulationResult, row: int) -> list[dict[str, Any]]:
     return [_told(result, segment, "job") for segment in found.sort("end_time").to_dicts()]
 
 
+def sizes_of(result: SimulationResult, row: int) -> list[dict[str, float]]:
+    """Return on how many GPUs the job in this row ran, from when and for how long; nothing where it kept one size."""
+    milli = (pl.col("gpu_count") * pl.col("gpu_milli")).sum().alias("milli")
+    held = result.placements.filter(pl.col("job") == row).group_by("segment").agg(milli)
+    segments = result.segments.with_row_index("segment").join(held, on="segment").sort("start_time")
+    found: list[dict[str, float]] = []
+    for start, end, gpus in segments.select("start_time", "end_time", pl.col("milli") / WHOLE).iter_rows():
+        if not found or found[-1]["gpus"] != gpus:
+            found.append({"time": start, "gpus": gpus, "seconds": 0.0})
+        found[-1]["seconds"] += end - start
+    return found if len(found) > 1 else []
+
+
+def size_lines(sizes: list[dict[str, float]]) -> list[str]:
+    """Return a sentence about them."""
+    if not sizes:
+        return []
+    parts = [f"{s['gpus']:g} for {format_duration(s['seconds'])}" for s in sizes[:_SHOWN]]
+    more = f", and {len(sizes) - _SHOWN} more sizes" if len(sizes) > _SHOWN else ""
+    return [f"It was resized: GPUs held were {', then '.join(parts)}{more}."]
+
+
 def quota_of(result: SimulationResult, tenant: str, submit: float) -> dict[str, float] | None:
     """Return the GPUs a tenant may hold at most, and held when a job was submitted; None where there is no quota."""
     fairness = result.scenario.fairness if "scenario" in result.manifest else None

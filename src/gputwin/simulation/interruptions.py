@@ -12,7 +12,6 @@ from gputwin.simulation.engine.state.events import DRAIN, NODE_DOWN, NODE_UP, Ev
 from gputwin.simulation.engine.state.lives import (
     COSTS,
     EXIT,
-    EXPONENT,
     INTERVAL,
     MOST_STOPS,
     RESIZE,
@@ -88,8 +87,8 @@ class Elasticity:
             raise UserError(f"scaling exponent is {self.exponent:g}; give more than 0 and at most 1")
 
 
-def costs_of(checkpoints: Checkpoints, elasticity: Elasticity | None) -> Floats:
-    """Return what interruptions and sizes cost as the engine reads it."""
+def costs_of(checkpoints: Checkpoints) -> Floats:
+    """Return what interruptions cost as the engine reads it."""
     costs = np.zeros(COSTS)
     costs[INTERVAL], costs[SAVE] = checkpoints.interval_seconds, checkpoints.save_seconds
     costs[RESTART], costs[RESIZE] = checkpoints.restart_seconds, checkpoints.resize_seconds
@@ -99,7 +98,6 @@ def costs_of(checkpoints: Checkpoints, elasticity: Elasticity | None) -> Floats:
     elif checkpoints.on_preemption:
         costs[EXIT] = min(checkpoints.save_seconds, checkpoints.grace_seconds)
     costs[SAVE_WHEN_DRAINED] = checkpoints.on_drain
-    costs[EXPONENT] = 1.0 if elasticity is None else elasticity.exponent
     return costs
 
 

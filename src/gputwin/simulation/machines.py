@@ -8,7 +8,7 @@ import polars as pl
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.fit.room import MANY
-from gputwin.simulation.engine.state.records import APPLICATIONS, DEVICE, NODE, PLENTY, WHOLE, Floats, Machines
+from gputwin.simulation.engine.state.records import APPLICATIONS, DEVICE, NODE, PLENTY, WHOLE, Floats, Ints, Machines
 from gputwin.simulation.workload import Workload
 
 MOST_DEVICES = 62
@@ -39,7 +39,7 @@ def make_machines(cluster: Cluster, workload: Workload) -> Machines:
     nodes["gpu_count"] = nodes["gpus_whole"] = frame["gpu_count"].to_numpy()
     nodes["gpu_free"] = nodes["gpu_count"] * WHOLE
     nodes["model"] = [models.index(m or "") for m in frame["gpu_model"]]
-    nodes["rack"], nodes["domain"] = _numbered(frame["rack"]), _numbered(frame["network_domain"])
+    nodes["rack"], nodes["domain"] = numbered(frame["rack"]), numbered(frame["network_domain"])
     nodes["first_slot"] = nodes["first_planned"] = -1
     devices = max(int(nodes["gpu_count"].max()), 1)
     if devices > MOST_DEVICES:
@@ -59,10 +59,10 @@ def make_machines(cluster: Cluster, workload: Workload) -> Machines:
     return Machines(nodes, gpus, np.zeros((nodes.size, residents), np.int32), free, caps)
 
 
-def _numbered(names: pl.Series) -> list[int]:
+def numbered(names: pl.Series) -> Ints:
     """Return each name's number in order of appearance; -1 where there is none."""
     known = {name: i for i, name in enumerate(names.unique(maintain_order=True).drop_nulls())}
-    return [known.get(name, -1) for name in names]
+    return np.array([known.get(name, -1) for name in names], np.int64)
 
 
 def largest_node(machines: Machines) -> Floats:

@@ -14,7 +14,7 @@ from gputwin.simulation.engine.reservations.mask import FIELDS
 from gputwin.simulation.engine.reservations.plans import make_plans
 from gputwin.simulation.engine.state.cohorts import Cohorts, no_cohorts
 from gputwin.simulation.engine.state.events import make_events
-from gputwin.simulation.engine.state.lives import make_lives
+from gputwin.simulation.engine.state.lives import make_lives, plain_forms
 from gputwin.simulation.engine.state.outages import make_outages
 from gputwin.simulation.engine.state.records import LINK, SLOT, Knobs, Machines, Records
 from gputwin.simulation.engine.state.series import make_series
@@ -30,6 +30,7 @@ from gputwin.simulation.engine.world import (
 )
 from gputwin.simulation.interruptions import Faults, costs_of, with_faults
 from gputwin.simulation.policy import SPEEDS, Placement
+from gputwin.simulation.power.caps import speed_rows
 from gputwin.simulation.roles import hardest_first
 from gputwin.simulation.rules import Changes, values_of
 from gputwin.simulation.workload import Workload
@@ -89,6 +90,9 @@ def make_world(
     speeds = np.ones((2, max(len(workload.models), values.size)))
     speeds[0, : len(workload.models)] = [changes.speeds.get(model, 1.0) for model in workload.models]
     speeds[1, : values.size] = values
+    if changes.caps is not None and not changes.caps.waits:
+        rows = speed_rows(changes.caps, workload.models, machines)
+        speeds = np.concatenate([np.pad(speeds, ((0, 0), (0, rows.shape[1] - speeds.shape[1]))), rows])
     return World(
         machines=machines,
         requests=requests,
@@ -112,10 +116,16 @@ def make_world(
         plans=make_plans(machines.nodes.size, jobs.size, slots.size if planned else 0, roles),
         max_wait=np.array([max_wait], np.float64),
         causes=make_causes(jobs.size if settings["attributes"][0] else 1, shapes.size),
-        lives=make_lives(jobs, workload.slots, costs_of(changes.checkpoints, changes.elasticity), kept=changing),
+        lives=make_lives(
+            jobs,
+            workload.slots,
+            costs_of(changes.checkpoints),
+            plain_forms(shapes.size) if workload.forms is None else workload.forms,
+            kept=changing,
+        ),
         outages=outages,
         tenants=tenants,
-        planned=np.zeros(jobs.size + 1 if settings["planned"][0] else 1, np.int32),
+        planned=np.zeros(2 * jobs.size + 1 if settings["planned"][0] else 1, np.int32),
         turns=make_turns(
             jobs if tenants.usage.size else jobs[:0], shapes.size, tenants.usage.size, bool(settings["reclaims"][0])
         ),

@@ -152,7 +152,9 @@ def _weights(run: Run) -> dict[str, float]:
 
 def _jobs(run: Run) -> pl.DataFrame:
     records, workload, times = run.world.queue.jobs, run.workload, job_times(run)
-    instances = workload.shapes["instances"][records["shape"]]
+    instances = workload.asked_instances
+    if instances is None:
+        instances = workload.shapes["instances"][records["shape"]]
     frame = pl.DataFrame(
         {
             "job_id": workload.job_ids,

@@ -9,12 +9,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gputwin.core.errors import InputError, UserError
+from gputwin.simulation.elasticity.sizes import ELASTIC
+from gputwin.simulation.elasticity.workers import ElasticPlan
 from gputwin.simulation.engine.fit.devices import emptiest, fullest, mig_slices
 from gputwin.simulation.engine.kernel import Rules
 from gputwin.simulation.engine.placing.scores import asking
 from gputwin.simulation.engine.rules import full_speed, never, no_gate, no_neighbours, no_turn
 from gputwin.simulation.engine.state.records import Floats
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Pool
+from gputwin.simulation.locality import Locality
 from gputwin.simulation.planning.drive import Planning, check_planning
 from gputwin.simulation.policy import (
     BACKFILLS,
@@ -31,6 +34,8 @@ from gputwin.simulation.policy import (
     settle,
 )
 from gputwin.simulation.policy_source import checked
+from gputwin.simulation.power.capped_speed import capped_speed
+from gputwin.simulation.power.caps import PowerCaps
 from gputwin.simulation.shared import GpuSharing
 from gputwin.simulation.tenants import Fairness, reclaims
 
@@ -64,14 +69,26 @@ class Changes:
     pool: Pool | None = None
     planning: Planning | None = None
     """A planner says who runs, instead of order and backfill."""
+    elastic_plan: ElasticPlan | None = None
+    """A policy says how many GPUs each job has, instead of order and backfill."""
+    caps: PowerCaps | None = None
+    """What nodes and racks may draw."""
+    locality: Locality | None = None
+    """Gangs wait for a node or a rack for some time before they go anywhere."""
     sharing: GpuSharing | None = None
     """How GPUs are divided; None: jobs hold the shares they ask for, and nobody slows anybody."""
 
     def any(self) -> bool:
         """Return whether something may change."""
-        parts = (self.faults, self.elasticity, self.pool, self.planning)
+        parts = (self.faults, self.elasticity, self.pool, self.planning, self.elastic_plan, self.locality)
+        is_capped = self.caps is not None and not self.caps.waits
         is_slowed = self.sharing is not None and self.sharing.slows
-        return bool(self.preemption or self.speed or is_slowed or any(part is not None for part in parts))
+        return bool(self.preemption or self.speed or is_slowed or is_capped or any(part is not None for part in parts))
+
+    @property
+    def is_planned(self) -> bool:
+        """Return whether who runs is decided at rounds."""
+        return self.planning is not None or self.elastic_plan is not None
 
 
 def check_rules(scheduler: Scheduler, changes: Changes) -> None:
@@ -107,6 +124,10 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
         rules = rules._replace(claim=claim, rank=rank, crossing=crossing)
     if changes.speed:
         rules = rules._replace(speed=checked(f"speed '{changes.speed}'", SPEEDS.get(changes.speed).factors))
+    if changes.caps is not None and not changes.caps.waits:
+        if changes.speed not in ("", "gpu-model"):
+            raise UserError(f"power caps do not go with speed '{changes.speed}'; use gpu-model")
+        rules = rules._replace(speed=checked("power caps", capped_speed))
     if changes.sharing is not None and changes.sharing.slows:
         factor = changes.sharing.rule.factor or no_neighbours
         rules = rules._replace(share=checked(f"sharing '{changes.sharing.name}'", factor))
@@ -140,7 +161,7 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
         _check_terms(scheduler.fairness, rule, order)
     if order.weighs_tenants and scheduler.backfill not in ("strict", "greedy", "easy"):
         raise UserError(f"order '{order.name}' does not go with backfill '{scheduler.backfill}', since its keys change")
-    if order.weighs_tenants and changes.planning is not None:
+    if order.weighs_tenants and changes.is_planned:
         raise UserError(f"order '{order.name}' does not go with a planner, which decides who runs; leave out one")
     if rule is None or scheduler.fairness is None:
         return
@@ -149,7 +170,7 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
         raise UserError(
             f"fairness '{rule.name}' does not go with order '{order.name}', which has periods of its own; use another"
         )
-    if changes.planning is not None:
+    if changes.is_planned:
         raise UserError(
             f"fairness '{rule.name}' does not go with a planner, which decides whose turn it is; leave out one"
         )
@@ -165,6 +186,8 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
         raise UserError(f"fairness '{rule.name}' knows no queues; use kueue-classical or kueue-fair, or leave them out")
     if reclaims(scheduler.fairness) and scheduler.backfill != "greedy":
         raise UserError(f"fairness '{rule.name}' takes jobs back, which goes with backfill 'greedy' only; use that")
+    if changes.locality is not None:
+        raise UserError(f"fairness '{rule.name}' does not go with waiting for a node or a rack; leave out one")
     if changes.preemption or changes.elasticity is not None:
         raise UserError(
             f"fairness '{rule.name}' does not go with making room for jobs; leave out preemption and elasticity"
@@ -215,6 +238,21 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
         check_planning(changes.planning)
         if changes.preemption or changes.elasticity is not None or changes.pool is not None:
             raise UserError("a planner decides who runs; leave out preemption, elasticity and node pools")
+    if changes.elastic_plan is not None:
+        ELASTIC.get(changes.elastic_plan.policy)
+        if changes.preemption or changes.planning is not None or changes.pool is not None:
+            raise UserError("an elastic policy decides who runs; leave out preemption, planner and node pools")
+        if changes.sharing is not None:
+            raise UserError("an elastic policy gives jobs whole GPUs; leave out sharing and interference")
+    if changes.locality is not None:
+        if changes.preemption or changes.elasticity is not None or changes.is_planned:
+            raise UserError(
+                "waiting for a node or a rack does not go with preemption, elasticity or a planner; leave out"
+            )
+        if backfill not in ("strict", "greedy"):
+            raise UserError(
+                f"waiting for a node or a rack does not go with backfill '{backfill}'; use strict or greedy"
+            )
     if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
         raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
     if changes.sharing is not None and changes.sharing.cuts and backfill in ("easy", "conservative"):

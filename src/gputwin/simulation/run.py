@@ -12,8 +12,10 @@ from numba.core.errors import NumbaError
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 from gputwin.simulation.cluster import Cluster
+from gputwin.simulation.elasticity.drive import ElasticDriver
+from gputwin.simulation.elasticity.workers import with_workers
 from gputwin.simulation.engine.kernel import Stepper
-from gputwin.simulation.engine.state.records import WHOLE, Floats, Knobs, Machines, Records
+from gputwin.simulation.engine.state.records import WHOLE, Floats, Ints, Knobs, Machines, Records
 from gputwin.simulation.engine.state.tenants import BY_NEXT_JOB, BY_TENANT, BY_TREE, DRAWN, NO_TURNS, Tenants
 from gputwin.simulation.engine.world import (
     BY_RANK,
@@ -24,13 +26,16 @@ from gputwin.simulation.engine.world import (
     FAIR_GREEDY,
     FAIR_STRICT,
     GREEDY,
+    IN_RACK,
     LOSS,
+    ON_NODE,
     SETTINGS,
     STRICT,
     TOPOLOGY,
     World,
 )
 from gputwin.simulation.faults.schedule import scheduled
+from gputwin.simulation.locality import with_locality
 from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
 from gputwin.simulation.mig_requests import uncut
@@ -45,6 +50,7 @@ from gputwin.simulation.policy import (
     settle,
 )
 from gputwin.simulation.policy_source import raise_if_not_ours
+from gputwin.simulation.power.caps import usable_gpus, use_only
 from gputwin.simulation.quotas.admission import beyond_quota, cohorts_of
 from gputwin.simulation.rules import Changes, Scheduler, check_fairness, fairness_of, rules_of, settled, values_of
 from gputwin.simulation.shared import make_sharing, no_sharing, with_sharing
@@ -106,9 +112,15 @@ def run(
     changes = settled(changes or Changes(), order, scheduler.order_parameters, backfill.name)
     check_fairness(scheduler, order, changes)
     workload = _prepared(workload, changes, scheduler.fairness, cluster)
+    workers = None
+    if changes.elastic_plan is not None:
+        workers = with_workers(workload, _gpus(cluster, workload.models), changes.elastic_plan)
+        workload = workers.workload
     if changes.faults is not None:
         changes = replace(changes, faults=scheduled(changes.faults, cluster, workload, seed))
     machines = make_machines(cluster, workload)
+    if changes.caps is not None and changes.caps.waits:
+        use_only(machines, usable_gpus(changes.caps, workload.models, machines))
     is_cut = changes.sharing is not None and changes.sharing.cuts
     if is_cut:
         uncut(machines, cluster)
@@ -127,9 +139,9 @@ def run(
     )
     settings, counters = np.zeros(1, SETTINGS), np.zeros(1, COUNTERS)
     # Under a plan all wait in one queue, as under strict order.
-    settings["backfill"] = STRICT if changes.planning is not None else backfill.mode
+    settings["backfill"] = STRICT if changes.is_planned else backfill.mode
     settings["gang"] = _GANGS[placement.gang]
-    settings["planned"] = changes.planning is not None
+    settings["planned"] = changes.is_planned
     max_wait = settle(order, scheduler.order_parameters).get("max_wait", np.inf)
     settings["reclaims"] = reclaims(scheduler.fairness)
     changing = changes.any() or bool(settings["reclaims"][0])
@@ -142,7 +154,9 @@ def run(
     settings["victims"] = PREEMPTIONS.get(changes.preemption).victims if changes.preemption else BY_RANK
     settings["elastic"] = changes.elasticity is not None
     settings["preempts"] = preempts
-    settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts
+    settings["delays"] = changes.locality is not None
+    # Who waits for a rack waits though there is room.
+    settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts or changes.locality is not None
     settings["attributes"] = attribute
     settings["mig"] = is_cut
     fair = fairness_of(scheduler)
@@ -161,6 +175,8 @@ def run(
     rules = rules_of(order, placement, changes, fair)
     slowed = changes.sharing is not None and changes.sharing.slows
     settings["neighbours"] = slowed or (bool(changes.speed) and SPEEDS.get(changes.speed).neighbours)
+    if changes.caps is not None and not changes.caps.waits:
+        settings["neighbours"] = IN_RACK if changes.caps.rack_watts < math.inf else ON_NODE
     if order.weighs_tenants:
         settings["fair"] = settings["recalculates"] = True
     given = settle(order, scheduler.order_parameters)
@@ -186,6 +202,8 @@ def run(
         stepper = Stepper(world, rules, told)
         if changes.planning is not None:
             drive = RoundDriver(changes.planning, workload)
+        if changes.elastic_plan is not None and workers is not None:
+            drive = ElasticDriver(changes.elastic_plan, workers, changes.checkpoints.resize_seconds)
         if drive is not None:
             drive(stepper)
         stepper.run_until()
@@ -194,6 +212,14 @@ def run(
         raise_if_not_ours((*rules, placement.score), error)
         raise
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
+
+
+def _gpus(cluster: Cluster, models: tuple[str, ...]) -> Ints:
+    """Return the GPUs of each model."""
+    counts = np.zeros(len(models), np.int64)
+    for group in cluster.groups:
+        counts[models.index(group.gpu_model or "")] += group.count * group.gpus
+    return counts
 
 
 def _usage(given: Mapping[str, float]) -> UsageSettings:
@@ -242,5 +268,7 @@ def _prepared(workload: Workload, changes: Changes, fairness: Fairness | None, c
     if changes.planning is not None:
         workload = with_models_apart(workload)
     if changes.elasticity is not None:
-        workload = with_sizes(workload, changes.elasticity.least_share)
+        workload = with_sizes(workload, changes.elasticity.least_share, changes.elasticity.exponent)
+    if changes.locality is not None:
+        workload = with_locality(workload, cluster, changes.locality)
     return workload

@@ -13,7 +13,8 @@ from pydantic import BeforeValidator, Field, ValidationError, model_validator
 from gputwin.core.errors import InputError, shorten
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.interference.table import read_table
-from gputwin.simulation.interruptions import Checkpoints, Elasticity
+from gputwin.simulation.interruptions import Checkpoints
+from gputwin.simulation.locality import Locality
 from gputwin.simulation.policy import SHARINGS, load_policies, parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.rules import Changes, Scheduler, check_rules
@@ -25,6 +26,7 @@ from gputwin.simulation.scenario_parts import (
     FairnessSpec,
     FaultSpec,
     InterferenceSpec,
+    LocalitySpec,
     Part,
     PlannerSpec,
     Policy,
@@ -33,6 +35,7 @@ from gputwin.simulation.scenario_parts import (
     SliceSpec,
     SpeedSpec,
     as_cluster,
+    as_elasticity,
     as_fairness,
     as_interference,
     as_planner,
@@ -40,7 +43,15 @@ from gputwin.simulation.scenario_parts import (
     exact,
     usual_placement,
 )
-from gputwin.simulation.scenario_settings import checkpoint_interval, fairness_of, faults_of, planning_of
+from gputwin.simulation.scenario_settings import (
+    caps_of,
+    checkpoint_interval,
+    elastic_plan_of,
+    fairness_of,
+    faults_of,
+    planning_of,
+    shrinking_of,
+)
 from gputwin.simulation.shared import GpuSharing
 from gputwin.simulation.validation import first_mistake
 
@@ -76,7 +87,8 @@ class Scenario(Part):
     interference: Annotated[InterferenceSpec | None, BeforeValidator(as_interference)] = None
     """Jobs on one GPU slow each other."""
     speed: SpeedSpec | None = None
-    elasticity: ElasticitySpec | None = None
+    elasticity: Annotated[ElasticitySpec | None, BeforeValidator(as_elasticity)] = None
+    locality: LocalitySpec | None = None
     faults: FaultSpec | None = None
     checkpoints: CheckpointSpec = CheckpointSpec()
     power: PowerSpec | None = None
@@ -109,9 +121,10 @@ class Scenario(Part):
         """Return what may change while jobs run, as the engine takes it."""
         saved = self.checkpoints.model_dump(exclude={"rule"})
         saved["interval_seconds"] = checkpoint_interval(self.checkpoints, self.faults)
-        elastic = self.elasticity
         speeds = {} if self.speed is None else dict(self.speed.by_model)
-        limits = {} if self.power is None else self.power.limits
+        caps = caps_of(self.power)
+        # Under a cap of nodes or racks the limits of GPUs are part of it.
+        limits = {} if self.power is None or (caps is not None and not caps.waits) else self.power.limits
         for model, speed in speeds_under_limits(limits).items():
             speeds[model] = speeds.get(model, 1.0) * speed
         preemption, preemption_parameters = parse_policy(self.preemption)
@@ -123,7 +136,10 @@ class Scenario(Part):
             speed_parameters={} if self.speed is None else self.speed.policy.parameters,
             checkpoints=Checkpoints(**saved),
             faults=None if self.faults is None else faults_of(self.faults),
-            elasticity=None if elastic is None else Elasticity(elastic.least_share, elastic.scaling_exponent),
+            elasticity=shrinking_of(self.elasticity),
+            elastic_plan=elastic_plan_of(self.elasticity),
+            caps=caps,
+            locality=None if self.locality is None else Locality(**self.locality.model_dump()),
             planning=None if self.planner is None else planning_of(self.planner),
             sharing=self.gpu_sharing,
         )

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationInfo, field_validator
+from pydantic_core import PydanticCustomError
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import cluster_of
@@ -18,6 +19,8 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 SPREAD = "least-loaded"
 """The usual placement of jobs that share GPUs whatever they ask for."""
+SHRINK = "shrink"
+"""The elastic policy without rounds: running jobs are halved to let others in."""
 NO_RULE = "none"
 """Instead of a rule of fairness: tenants have terms only."""
 
@@ -131,10 +134,31 @@ class FaultSpec(Part):
 
 
 class ElasticitySpec(Part):
-    """Running jobs may be shrunk to let others in; `scaling_exponent` is how their speed grows with their size."""
+    """Jobs may have other sizes than they ask for: shrunk to let others in, or as a policy says at rounds.
 
+    `scaling_exponent` is how their speed grows with their size. A policy (`elasticity/sizes.py`) takes the curves of
+    measured applications where it is not given.
+    """
+
+    policy: str = SHRINK
+    scaling_exponent: Annotated[float | None, Field(gt=0, le=1, validate_default=True)] = None
     least_share: Annotated[float, Field(gt=0, le=1)] = 0.5
-    scaling_exponent: Annotated[float, Field(gt=0, le=1)]
+    """Of `shrink`: the least share of its instances that a job keeps."""
+    round_seconds: Positive = 360.0
+    least_gpus: Annotated[int, Field(ge=1)] = 1
+    most_gpus: Annotated[int, Field(ge=1, le=1024)] = 16
+
+    @field_validator("scaling_exponent")
+    @classmethod
+    def _is_there(cls, value: float | None, found: ValidationInfo) -> float | None:
+        if value is None and found.data.get("policy") == SHRINK:
+            raise PydanticCustomError("missing", "shrinking needs it")
+        return value
+
+
+def as_elasticity(value: Any) -> Any:
+    """Return an elastic policy given by its name alone as a part."""
+    return {"policy": value} if isinstance(value, str) else value
 
 
 class TenantSpec(Part):
@@ -170,6 +194,13 @@ class FairnessSpec(Part):
 def as_fairness(value: Any) -> Any:
     """Return a rule of fairness given by its name alone as a part."""
     return {"policy": value} if isinstance(value, str) else value
+
+
+class LocalitySpec(Part):
+    """How long a gang waits for one node, and after that for one rack, before it goes anywhere, s (`locality.py`)."""
+
+    node_seconds: AtLeastZero = 0.0
+    rack_seconds: AtLeastZero = 0.0
 
 
 class PlannerSpec(Part):
@@ -217,10 +248,15 @@ def as_interference(value: Any) -> Any:
 
 
 class PowerSpec(Part):
-    """Energy and carbon are told; `limits` are power limits by GPU model, W, which slow jobs on it.
+    """Energy and carbon are told; `limits` are power limits by GPU model, W, which slow jobs on it, `node_watts` and
+    `rack_watts` what a node and a rack may draw at most.
 
     `carbon` is the intensity of the grid, g/kWh: a number, or a CSV file with columns time_seconds, grams_per_kwh.
     """
 
     limits: dict[str, Positive] = Field(default_factory=dict)
     carbon: str = "400"
+    node_watts: Positive | None = None
+    rack_watts: Positive | None = None
+    over_cap: Literal["slow", "wait"] = "slow"
+    """What a cap of nodes or racks does: busy GPUs share the power that is left, or only so many are used at a time."""

@@ -6,10 +6,22 @@ import math
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.checkpointing import CheckpointCosts, interval
+from gputwin.simulation.elasticity.workers import ElasticPlan
 from gputwin.simulation.faults.presets import preset_named
-from gputwin.simulation.interruptions import Faults, Fleet, Maintenance
+from gputwin.simulation.interruptions import Elasticity, Faults, Fleet, Maintenance
 from gputwin.simulation.planning.drive import Planning
-from gputwin.simulation.scenario_parts import NO_RULE, CheckpointSpec, FairnessSpec, FaultSpec, PlannerSpec, TenantSpec
+from gputwin.simulation.power.caps import PowerCaps
+from gputwin.simulation.scenario_parts import (
+    NO_RULE,
+    SHRINK,
+    CheckpointSpec,
+    ElasticitySpec,
+    FairnessSpec,
+    FaultSpec,
+    PlannerSpec,
+    PowerSpec,
+    TenantSpec,
+)
 from gputwin.simulation.tenants import Fairness, Terms
 
 
@@ -53,6 +65,28 @@ def _mtbf(spec: FaultSpec) -> float | None:
 def planning_of(spec: PlannerSpec) -> Planning:
     """Return the planner and its rounds as the engine takes them."""
     return Planning(spec.policy, spec.round_seconds, spec.least_replan_seconds)
+
+
+def shrinking_of(spec: ElasticitySpec | None) -> Elasticity | None:
+    """Return how running jobs are shrunk, as the engine takes it; None where they are not."""
+    if spec is None or spec.policy != SHRINK or spec.scaling_exponent is None:
+        return None
+    return Elasticity(spec.least_share, spec.scaling_exponent)
+
+
+def elastic_plan_of(spec: ElasticitySpec | None) -> ElasticPlan | None:
+    """Return the policy that says at rounds how many GPUs each job has; None where there is none."""
+    if spec is None or spec.policy == SHRINK:
+        return None
+    return ElasticPlan(spec.policy, spec.round_seconds, spec.least_gpus, spec.most_gpus, spec.scaling_exponent)
+
+
+def caps_of(spec: PowerSpec | None) -> PowerCaps | None:
+    """Return the power caps of nodes and racks as the engine takes them; None where there are none."""
+    if spec is None or (spec.node_watts is None and spec.rack_watts is None):
+        return None
+    watts = _or_infinity(spec.node_watts), _or_infinity(spec.rack_watts)
+    return PowerCaps(*watts, limits=dict(spec.limits), waits=spec.over_cap == "wait")
 
 
 def faults_of(spec: FaultSpec) -> Faults:

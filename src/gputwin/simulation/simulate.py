@@ -13,6 +13,8 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, cluster_for
+from gputwin.simulation.elasticity.workers import KINDS
+from gputwin.simulation.engine.state.records import Ints
 from gputwin.simulation.engine.world import World
 from gputwin.simulation.interference.types import job_types
 from gputwin.simulation.machines import cluster_models
@@ -23,6 +25,7 @@ from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.run import run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.scenario_parts import PowerSpec
+from gputwin.simulation.scenario_settings import caps_of
 from gputwin.simulation.shared import with_kinds
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import Workload, with_load, workload_of
@@ -162,7 +165,10 @@ def workload_of_scenario(
     believed = believed_by(scenario.prediction, part, note) if predictions is None else predictions
     workload = workload_of(part, cluster_models(cluster), share=scenario.share, predict=believed)
     workload = _with_types(scenario, part, workload, note)
-    if scenario.elasticity is not None and not _can_be_resized(workload):
+    plan = scenario.changes.elastic_plan
+    if plan is not None and plan.exponent is None:
+        workload = replace(workload, kinds=_scaling_kinds(part, workload, scenario.seed, note))
+    if scenario.elasticity is not None and plan is None and not _can_be_resized(workload):
         problem = "no job of the trace has several equal instances, so none can be resized"
         raise InputError(problem, field="elasticity", remedy="remove it")
     return with_load(workload, scenario.load_scale)
@@ -183,6 +189,17 @@ def _with_types(scenario: Scenario, part: Trace, workload: Workload, note: Calla
     return with_kinds(workload, found.kinds)
 
 
+def _scaling_kinds(part: Trace, workload: Workload, seed: int, note: Callable[[str], None]) -> Ints:
+    """Return the measured application whose scaling curve each job has; `note` is told what was drawn."""
+    found = job_types(part.tasks, workload.job_ids, KINDS, seed)
+    if found.drawn:
+        note(
+            f"{found.drawn:,} of {workload.size:,} jobs have no scaling curve of their own; each application got that of "
+            f"one of {len(KINDS)} measured ones by chance (seed {seed}); scaling_exponent gives one curve for all"
+        )
+    return found.kinds
+
+
 def _can_be_resized(workload: Workload) -> bool:
     return bool(((workload.shapes["groups"] == 1) & (workload.shapes["instances"] > 1)).any())
 
@@ -190,7 +207,7 @@ def _can_be_resized(workload: Workload) -> bool:
 def power_of(result: SimulationResult, power: PowerSpec) -> dict[str, Any]:
     """Return energy and carbon of a run, new or saved, as plain data."""
     frames = (result.segments, result.placements, result.nodes)
-    return energy_of(*frames, limits=power.limits, grid=read_grid(power.carbon)).to_json()
+    return energy_of(*frames, limits=power.limits, grid=read_grid(power.carbon), caps=caps_of(power)).to_json()
 
 
 def believed_by(prediction: str, trace: Trace, note: Callable[[str], None] = lambda text: None) -> str | pl.DataFrame:

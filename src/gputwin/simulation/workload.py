@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.simulation.engine.state.lives import plain_forms
 from gputwin.simulation.engine.state.records import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
 from gputwin.traces.dataset import Trace
 from gputwin.traces.framefile import read_frame
@@ -60,6 +61,14 @@ class Workload:
     """s; averages over time are taken between these; None: from the first to the last submission."""
     constraints: tuple[str, ...] = ()
     """What each request says of GPU models, as written; none: nothing was written."""
+    kinds: NDArray[np.int64] | None = None
+    """[job]: type of job, where speeds depend on it."""
+    forms: Records | None = None
+    """[shape] FORM, where jobs may take several shapes; None: each job has one."""
+    asked_instances: NDArray[np.int64] | None = None
+    """[job]: instances it asked for, where its shape says something else."""
+    most_instances: NDArray[np.int64] | None = None
+    """[job]: instances it may have at most, where its shape says something else."""
 
     @property
     def size(self) -> int:
@@ -69,7 +78,8 @@ class Workload:
     @property
     def slots(self) -> int:
         """Return the number of instances of all jobs."""
-        return int(self.shapes["instances"][self.jobs["shape"]].sum(dtype=np.int64))
+        most = self.shapes["instances"][self.jobs["shape"]] if self.most_instances is None else self.most_instances
+        return int(most.sum(dtype=np.int64))
 
     @property
     def span(self) -> tuple[float, float]:
@@ -152,11 +162,14 @@ def with_shapes_apart(workload: Workload, name: str) -> Workload:
     return replace(workload, jobs=jobs, shapes=apart, groups=workload.groups[np.concatenate(groups)])
 
 
-def with_sizes(workload: Workload, least_share: float) -> Workload:
-    """Return the same jobs with smaller sizes of each shape of one group: half, a quarter, … of its instances."""
+def with_sizes(workload: Workload, least_share: float, exponent: float) -> Workload:
+    """Return the same jobs with smaller sizes of each shape of one group: half, a quarter, … of its instances.
+
+    On a share x of its instances a job does x to the power of `exponent` of its work a second.
+    """
     base = workload.shapes.copy()
     base["smaller"] = base["larger"] = -1
-    shapes, groups = list(base), list(workload.groups)
+    shapes, groups, speeds = list(base), list(workload.groups), [1.0] * len(base)
     for s in range(len(shapes)):
         larger, full = s, int(shapes[s]["instances"])
         while shapes[s]["groups"] == 1 and full > 1:
@@ -170,7 +183,10 @@ def with_sizes(workload: Workload, least_share: float) -> Workload:
             larger = len(shapes)
             groups.append(group)
             shapes.append(smaller)
-    return replace(workload, shapes=np.array(shapes, SHAPE), groups=np.array(groups, GROUP))
+            speeds.append((half / full) ** exponent)
+    forms = plain_forms(len(shapes))
+    forms["speed"] = speeds
+    return replace(workload, shapes=np.array(shapes, SHAPE), groups=np.array(groups, GROUP), forms=forms)
 
 
 def with_models_apart(workload: Workload) -> Workload:

@@ -55,6 +55,8 @@ class Options:
     """What the rows of such a table become: tasks or requests."""
     usage: tuple[Path, ...] = ()
     """Results of Prometheus range queries: what the jobs used."""
+    accept: bool = False
+    """Take the proposed mapping in spite of doubts."""
 
 
 def ingest(
@@ -103,7 +105,7 @@ def _mapped(sources: Sequence[Source], options: Options) -> tuple[Reader, list[I
     mapping = options.mapping
     files = [s for s in sources if mapped.is_mapping_file(s)]
     if mapping is None and options.guess and not files:
-        mapping = mapped.sure_guess(sources[0], options.zone, options.table)
+        mapping = mapped.sure_guess(sources[0], options.zone, options.table, options.accept)
     if mapping is None and len(files) == 1:
         mapping = mapped.read_mapping(files[0])
     if mapping is None:

@@ -9,6 +9,7 @@ from gputwin.autoscaling.nodes.spec import layout_of
 from gputwin.autoscaling.nodes.study import PoolOptions, compare_pools, simulate_fixed, simulate_pools
 from gputwin.autoscaling.nodes.supply import SpotSupply, Zone
 from gputwin.autoscaling.spot.expected import SpotWork
+from gputwin.autoscaling.spot.hazard import Series
 from gputwin.core.errors import UserError
 from gputwin.simulation.interruptions import Checkpoints
 from tests.autoscaling.nodes.made import pools
@@ -152,6 +153,26 @@ def test_the_expected_cost_of_spot_is_what_the_simulation_shows():
     cost = held.mean() / 3600 * 2.0
     assert abs(cost - work.expected_cost(1800.0)) < 3 * error / 3600 * 2.0
     assert done.score.reclaims > 60
+
+
+def test_a_hazard_that_follows_the_price_costs_what_is_expected():
+    # Cheap and calm for an hour, then three times the price and nine times the losses; the jobs come ten minutes before.
+    prices = Series(np.array([0.0, 3600.0]), np.array([1.0, 3.0]), 7200.0)
+    supply = SpotSupply((), 2.4, 0.0, prices, price_power=2.0)
+    start = 3000.0
+    trace = trace_of_jobs((job(0, 5, ONE), *(job(start, 1200, ONE) for _ in range(120)), job(7100, 5, ONE)))
+    checkpoints = Checkpoints(interval_seconds=300.0, save_seconds=10.0, restart_seconds=20.0)
+    made = pools(count=130, gpus=1, period_seconds=20.0, boot_seconds=0.0, settings={})
+    done = simulate_pools(made, trace, PoolOptions(supply=supply, checkpoints=checkpoints), spot_share=1.0)
+    relative = prices.relative()
+    held = np.zeros(122)
+    for j, begin, end, _ in segments(done):
+        held[j] += relative.integral(end) - relative.integral(begin)
+    held = held[1:121] / 3600
+    work = SpotWork(1200.0, 2.4, 1.0, save_seconds=10.0, restart_seconds=20.0)
+    expected = work.expected_cost_over_time(supply.hazard, 300.0, start, relative)
+    assert abs(held.mean() - expected) < 3 * held.std(ddof=1) / np.sqrt(held.size)
+    assert done.score.spot_cost >= held.sum() * made.groups[0].spot_price - 1e-6
 
 
 def test_rules_and_shares_side_by_side():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 
 from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, total_capacity
@@ -50,6 +51,6 @@ def test_buys_the_nodes_that_a_plain_search_buys(seed: int) -> None:
     ]
     pool = Karpenter(types, unavailable=dice.choice([(), ("k1",)]))
     bought, unplaced = plain_claims(pool, tasks)
-    launches, refused = pool.provision(PoolObservation(0.0, (), tuple(tasks)), [], 0)
+    launches, refused = pool.provision(PoolObservation(0.0, (), tuple(tasks)), np.zeros(0, np.int64), 0)
     assert [launch.type for launch in launches] == [name for name, _ in bought]
     assert set(refused) == set(unplaced)

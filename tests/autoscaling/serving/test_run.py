@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from gputwin.autoscaling.decisions.hpa.spec import MetricTarget
-from gputwin.autoscaling.decisions.interface import Decision, Observation
+from gputwin.autoscaling.decisions.interface import Decision, Observation, tick_of
+from gputwin.autoscaling.decisions.registry import make_rule
 from gputwin.autoscaling.decisions.rules.hpa import Hpa
+from gputwin.autoscaling.decisions.rules.knative import Kpa
 from gputwin.autoscaling.serving.outlook import LEVELS, outlook
 from gputwin.autoscaling.serving.run import Setting, replay, serve
 from gputwin.autoscaling.serving.system import Load, Slots
@@ -63,6 +65,32 @@ def test_a_rule_sees_the_period_before() -> None:
     assert run.series.up[:3] == [4, 4, 2]
     assert not run.simulator.refused().any()
     assert run.end >= 40.0
+
+
+def test_knative_decides_every_two_seconds_whatever_the_period() -> None:
+    # 10 requests at 20.5 s on one replica: a window of 6 s of which 1.5 s have passed holds 15 ÷ 6 = 2.5 in flight.
+    load = Load(np.array([0.5, *[20.5] * 10]), service=np.full(11, 8.0))
+    kpa = Kpa(1, 20, target=1.0, total=1.0, burst_capacity=0.0)
+    setting = Setting(Slots(), span=60.0, period=15.0, boot_seconds=1.0, replicas=1)
+    seen: list[Observation] = []
+
+    def keep(observation: Observation) -> Observation:
+        seen.append(observation)
+        return observation
+
+    run = serve(load, setting, kpa, metrics=keep)
+    assert [o.time_s for o in seen[:4]] == [2.0, 4.0, 6.0, 8.0]
+    # Rows are still one per period, and count the changes within it.
+    assert run.series.time[:3] == [15.0, 30.0, 45.0]
+    launched = np.sort(run.simulator.lives()[:, 0])
+    assert 22.0 <= launched[1] <= 24.0
+    assert run.series.changes[1] >= 2
+    assert "panic mode" in run.series.reason[1]
+
+
+def test_a_limit_around_a_rule_decides_as_often_as_the_rule() -> None:
+    assert tick_of(make_rule("bounds", inner={"rule": "knative"})) == 2.0
+    assert tick_of(HPA) is None
 
 
 def test_everybody_is_served_though_the_span_is_over() -> None:

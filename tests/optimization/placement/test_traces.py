@@ -17,7 +17,6 @@ from gputwin.optimization.placement.ejection import Requests, make_room
 from gputwin.optimization.placement.fleet import Fleet
 from gputwin.optimization.placement.forecast import growth_quantile
 from gputwin.optimization.placement.problem import InstanceGroup, NodeType, Problem
-from gputwin.optimization.placement.rolling import roll
 from gputwin.optimization.placement.solve import place
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.studies.reproduce.fgd2023 import draw_order
@@ -82,15 +81,6 @@ def test_a_forecast_quantile_covers_bursts_seen_before_and_uses_no_future() -> N
     assert {g.application: g.count for g in groups} == {"bursty": 15, "steady": 20}
     with pytest.raises(UserError, match="hours before"):
         growth_quantile(trace, 5 * 3600.0, 3600.0, 0.9)
-
-
-def test_moves_keep_nodes_at_or_below_what_online_placement_needs() -> None:
-    cluster = Cluster("made", (NodeGroup("node", 50, 8),))
-    rolled = roll(made_trace(), cluster, begin=5 * 3600.0, end=12 * 3600.0, step=3600.0, rules=("best-fit",))
-    summary = {row["policy"]: row for row in rolled.summary().to_dicts()}
-    assert summary["best-fit and moves"]["mean_nodes"] <= summary["best-fit"]["mean_nodes"]
-    assert summary["best-fit"]["moves"] == 0
-    assert (rolled.table["nodes"] >= rolled.table["bound"]).all()
 
 
 def test_spread_and_models_and_objectives_are_kept() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +138,16 @@ class Rule(Protocol[Memory]):
 
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
         """Return the decision and what to remember of it."""
+
+
+def tick_of(rule: Rule[Any]) -> float | None:
+    """Return the time between decisions that belongs to the rule itself, s; None: whatever its controller is set to.
+
+    A limit around another rule decides as often as that one.
+    """
+    own: float | None = getattr(rule, "tick_s", None)
+    inner = getattr(rule, "inner", None)
+    return own if own is not None or inner is None else tick_of(inner)
 
 
 class Autoscaler(Generic[Memory]):

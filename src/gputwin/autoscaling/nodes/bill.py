@@ -6,6 +6,7 @@ node's GPUs that jobs hold (of its CPU, on nodes without GPUs) is allocated; the
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 
 from gputwin.autoscaling.cost import Cost, Instances, Prices, Purchase, bill
 from gputwin.autoscaling.nodes.spec import Layout
+from gputwin.autoscaling.spot.hazard import Series
 from gputwin.core.units import HOUR
 from gputwin.simulation.engine.state.outages import LOGGED
 from gputwin.simulation.engine.state.records import OFF
@@ -38,30 +40,40 @@ class NodeBill:
         return float(self.paid_seconds.sum() / max(self.window[1] - self.window[0], 1e-9))
 
 
-def bill_nodes(run: Run, layout: Layout, window: tuple[float, float]) -> NodeBill:
-    """Return the bill of a run between the two times, s."""
+def bill_nodes(run: Run, layout: Layout, window: tuple[float, float], spot_prices: Series | None = None) -> NodeBill:
+    """Return the bill of a run between the two times, s; prices of spot nodes move with `spot_prices`, around their own."""
     paid = paid_seconds(run, window)
     allocated = allocated_seconds(run, window)
+    spot_paid, spot_allocated = paid, allocated
+    if spot_prices is not None:
+        relative, begin = spot_prices.relative(), window[0]
+
+        def at_price(time: Floats) -> Floats:
+            return relative.integral(time - begin)
+
+        spot_paid, spot_allocated = paid_seconds(run, window, at_price), allocated_seconds(run, window, at_price)
     groups, prices = [], {}
     spot = 0.0
     for lane in layout.lanes:
         nodes = slice(lane.first, lane.first + lane.count)
         purchase = Purchase.SPOT if lane.is_spot else Purchase.ON_DEMAND
         prices[lane.type] = {purchase: lane.price}
-        groups.append(Instances(paid[nodes], allocated[nodes], lane.type, purchase))
-        spot += lane.price * float(paid[nodes].sum()) / HOUR if lane.is_spot else 0.0
+        of_paid, of_allocated = (spot_paid, spot_allocated) if lane.is_spot else (paid, allocated)
+        groups.append(Instances(of_paid[nodes], of_allocated[nodes], lane.type, purchase))
+        spot += lane.price * float(of_paid[nodes].sum()) / HOUR if lane.is_spot else 0.0
     return NodeBill(paid, allocated, bill(groups, Prices(prices)), spot, window)
 
 
-def paid_seconds(run: Run, window: tuple[float, float]) -> Floats:
-    """Return for how long each node was not off, s."""
-    begin, end = window
+def paid_seconds(run: Run, window: tuple[float, float], clock: Callable[[Floats], Floats] = np.asarray) -> Floats:
+    """Return for how long each node was not off, s of the `clock`: time itself, or one that runs as fast as the price."""
     nodes = run.world.machines.nodes.size
     outages = run.world.outages
+    begin, end = clock(np.array(window)).tolist()
+    log = outages.log[: outages.count[LOGGED]]
+    times = clock(np.clip(log["time"], *window)).tolist()
     paid, on_since = np.zeros(nodes), np.full(nodes, begin)
     is_on = np.ones(nodes, np.bool_)
-    for time, node, state in outages.log[: outages.count[LOGGED]].tolist():
-        at = min(max(time, begin), end)
+    for at, node, state in zip(times, log["node"].tolist(), log["state"].tolist(), strict=True):
         if state == OFF and is_on[node]:
             paid[node] += at - on_since[node]
             is_on[node] = False
@@ -71,13 +83,11 @@ def paid_seconds(run: Run, window: tuple[float, float]) -> Floats:
     return paid
 
 
-def allocated_seconds(run: Run, window: tuple[float, float]) -> Floats:
-    """Return each node's seconds times the share of it that jobs held."""
-    begin, end = window
+def allocated_seconds(run: Run, window: tuple[float, float], clock: Callable[[Floats], Floats] = np.asarray) -> Floats:
+    """Return each node's seconds of the `clock` times the share of it that jobs held."""
     segments, placements = segments_of(run), placements_of(run)
-    length = np.clip(segments["end_time"].to_numpy(), begin, end) - np.clip(
-        segments["start_time"].to_numpy(), begin, end
-    )
+    ends, starts = (np.clip(segments[name].to_numpy(), *window) for name in ("end_time", "start_time"))
+    length = clock(ends) - clock(starts)
     node = placements["node"].to_numpy()
     machines = run.world.machines.nodes
     requests = run.workload.requests[placements["request"].to_numpy()]

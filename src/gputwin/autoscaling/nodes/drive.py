@@ -140,8 +140,8 @@ class PoolDriver:
         world = stepper.world
         self.log.decisions += 1
         state = world.machines.nodes["state"]
-        is_off = (state == OFF).tolist()
-        for node in [n for n in self._observer.names if is_off[n]]:
+        named = np.fromiter(self._observer.names, np.int64, len(self._observer.names))
+        for node in named[state[named] == OFF].tolist():
             self._names.pop(self._observer.names.pop(node), None)
         starts = [lane.first for lane in self.layout.lanes]
         on = dict(
@@ -205,9 +205,10 @@ class PoolDriver:
                 self._observer.names[node], self._names[launch.name] = launch.name, node
                 self.log.events.append(NodeEvent(now, node, lane.type, "launched", launch.reason))
                 self._life[node] = self._life.get(node, 0) + 1
-                if lane.is_spot and self.supply.hazard_per_hour > 0:
-                    life = self._random("hazard", node).exponential(3600.0 / self.supply.hazard_per_hour)
-                    heapq.heappush(self._wakes, (now + life, node, f"reclaim {self._life[node]}"))
+                if lane.is_spot and self.supply.hazard is not None:
+                    draw = self._random("hazard", node).exponential()
+                    lost = self._begin + self.supply.hazard.lost_at(now - self._begin, draw)
+                    heapq.heappush(self._wakes, (lost, node, f"reclaim {self._life[node]}"))
             for launch in wanted[len(free) :]:
                 self.log.events.append(NodeEvent(now, -1, lane.type, "refused", launch.reason))
         start_nodes(stepper, now, delays)

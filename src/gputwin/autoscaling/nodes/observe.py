@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from gputwin.autoscaling.nodes.spec import Lane, Layout
 from gputwin.autoscaling.pools.columns import Axes
-from gputwin.autoscaling.pools.interface import Node, NodeType, PoolObservation, Rooms, Task
+from gputwin.autoscaling.pools.interface import Node, NodeColumns, NodeType, PoolObservation, Rooms, Task
 from gputwin.simulation.engine.state.records import BOOTING, DRAINING, FREE_MODELS, OFF, UP, WHOLE
-from gputwin.simulation.engine.world import ARRIVAL, WAITS, World
+from gputwin.simulation.engine.world import ARRIVAL, RUNS, WAITS, World
 
 MOST_JOBS = 300
 """Waiting jobs shown to the rule, the first submitted first; the others are served by later decisions."""
@@ -46,7 +46,9 @@ class Observer:
         self._static = np.zeros(nodes.size, np.bool_)
         self._static[list(layout.always_up)] = True
         self._used = np.full((nodes.size, len(_RESOURCES) + 1), -1, np.int64)
-        self._shown: list[Node | None] = [None] * nodes.size
+        self._shown: list[Node] = [Node("", "")] * nodes.size
+        self._present, self._came = np.zeros(0, np.int64), 0
+        """Jobs that wait or run, and how many have been submitted."""
         self._tasks: dict[int, tuple[list[Task], int]] = {}
         axes = Axes(node_types(layout, world))
         self._columns = [_RESOURCES.index(name) for name in axes.names]
@@ -66,32 +68,44 @@ class Observer:
     def observe(self, world: World, now: float, *, as_full: bool = False) -> PoolObservation:
         """Return the pool now. `as_full`: nodes at work are shown without room, since the scheduler found none there."""
         waiting, least = self._waiting(world)
-        nodes = world.machines.nodes
-        gpus = world.machines.gpus["free"]
+        on = np.flatnonzero(world.machines.nodes["state"] != OFF)
+        nodes, gpus = world.machines.nodes[on], world.machines.gpus["free"][on]
+        state, kind = nodes["state"], self._lane_of[on]
         used = np.stack(
             [
                 *(nodes[own] - nodes[f"{own}_free"] for own in _AMOUNTS.values()),
                 nodes["gpu_count"] * WHOLE - gpus.sum(axis=1),
                 nodes["gpu_count"] - nodes["gpus_whole"],
-                nodes["state"],
+                state,
             ],
             axis=1,
         )
-        state = nodes["state"]
-        for n in np.flatnonzero((used != self._used).any(axis=1)).tolist():
-            self._shown[n] = self._node(world, n, used[n], now) if state[n] != OFF else None
-        self._used = used
-        on = np.flatnonzero(state != OFF)
-        free = self._capacity[on] - used[on][:, self._columns]
+        changed = np.flatnonzero((used != self._used[on]).any(axis=1))
+        for n, use in zip(on[changed].tolist(), used[changed], strict=True):
+            self._shown[n] = self._node(world, n, use, now)
+        # A node that was off in between is another node, whatever it carries.
+        self._used[:] = -1
+        self._used[on] = used
+        free = self._capacity[on] - used[:, self._columns]
         # Of a GPU that has less free than any job asks for, nothing is of use.
-        free[:, self._axes.names.index("gpu_milli")] = np.where(gpus[on] >= least, gpus[on], 0).sum(axis=1)
-        not_up = state[on] != UP
+        free[:, self._axes.names.index("gpu_milli")] = np.where(gpus >= least, gpus, 0).sum(axis=1)
+        not_up = state != UP
         free[not_up] = self._capacity[on[not_up]]
+        at_work = (state == UP) & (nodes["first_slot"] >= 0)
         if as_full:
-            free[(state[on] == UP) & (self._static[on] | (nodes["first_slot"][on] >= 0))] = 0
-        rooms = Rooms(self._axes.names, self._axes.types, self._lane_of[on], free)
-        shown = tuple(filter(None, self._shown))
-        return PoolObservation(now, shown, waiting, rooms)
+            free[at_work | ((state == UP) & self._static[on])] = 0
+        types = self._axes.types
+        shown = tuple(map(self._shown.__getitem__, on.tolist()))
+        columns = NodeColumns(
+            types,
+            kind,
+            types,
+            kind,
+            state != BOOTING,
+            state == DRAINING,
+            self._static[on] | (at_work & (not self.movable)),
+        )
+        return PoolObservation(now, shown, waiting, Rooms(self._axes.names, types, kind, free), columns)
 
     def _node(self, world: World, n: int, used: NDArray[np.int64], now: float) -> Node:
         state, lane = int(used[-1]), self.lane(n)
@@ -106,7 +120,13 @@ class Observer:
     def _waiting(self, world: World) -> tuple[tuple[Task, ...], int]:
         """Return the jobs that wait, a task per group, and the least share of a GPU that one of them asks for."""
         jobs = world.queue.jobs
-        rows = np.flatnonzero(jobs["outcome"][: world.loop[ARRIVAL]] == WAITS)[:MOST_JOBS]
+        came, self._came = self._came, int(world.loop[ARRIVAL])
+        present = np.concatenate([self._present, np.arange(came, self._came)])
+        outcome = jobs["outcome"][present]
+        waits = outcome == WAITS
+        # Who has finished never waits again; who runs may, where its node leaves.
+        self._present = present[waits | (outcome == RUNS)]
+        rows = present[waits][:MOST_JOBS]
         tasks, least = [], WHOLE
         self._tasks = {j: self._tasks.get(j) or self._tasks_of(world, j) for j in rows.tolist()}
         for of_job, share in self._tasks.values():

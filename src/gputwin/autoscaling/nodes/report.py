@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,16 +11,17 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gputwin.autoscaling.nodes.spec import RULES, NodePools, layout_of
-from gputwin.autoscaling.nodes.study import PoolOptions, PoolOutcome, compare_pools
-from gputwin.autoscaling.nodes.supply import SpotSupply, read_zones
+from gputwin.autoscaling.nodes.choose import Choice
+from gputwin.autoscaling.nodes.options import PLACEMENT, checked_rules, options_of
+from gputwin.autoscaling.nodes.spec import NodePools, layout_of
+from gputwin.autoscaling.nodes.study import PoolOutcome, compare_pools
+from gputwin.autoscaling.nodes.supply import SpotSupply
 from gputwin.core.errors import UserError
-from gputwin.core.units import HOUR, parse_duration, percent
-from gputwin.simulation.checkpointing import exact
+from gputwin.core.units import percent
 from gputwin.simulation.interruptions import Checkpoints
 from gputwin.traces.dataset import Trace
 
-TABLE_FILE, EVENTS_FILE = "pools.json", "node_events.parquet"
+TABLE_FILE, EVENTS_FILE, CHOICE_FILE = "pools.json", "node_events.parquet", "choice.json"
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,10 @@ class PoolReport:
                 f"{percent(np.mean(shares))} of them can be had "
                 f"({percent(min(shares))} to {percent(max(shares))} by zone)."
             )
+        if self.supply.hazard is not None:
+            rates = self.supply.hazard.per_hour
+            how = f", {rates.values.min():.3g} to {rates.values.max():.3g}" if rates.values.size > 1 else ""
+            found.append(f"A running spot node is lost {rates.mean:.3g} times an hour on average{how}.")
         risky = [row for row in self.rows if row.runs > 1]
         found += [
             f"{row.rule}, {percent(row.spot_share)} spot, {row.runs} runs: "
@@ -147,32 +151,6 @@ class PoolReport:
         }
 
 
-def supply_of(availability: Path | None, zones: Sequence[str], hazard_per_hour: float) -> SpotSupply:
-    """Return when spot nodes can be had: by a file of availability, a hazard, or always."""
-    found = () if availability is None else read_zones(availability, like=tuple(zones))
-    return SpotSupply(found, hazard_per_hour)
-
-
-def checkpoints_of(text: str | None, supply: SpotSupply) -> Checkpoints:
-    """Return checkpoints of `interval=30m,save=1m,restart=2m`; `interval=best` follows from the hazard."""
-    if text is None:
-        return Checkpoints()
-    values: dict[str, str] = {}
-    for part in text.split(","):
-        key, equals, value = part.partition("=")
-        if key not in ("interval", "save", "restart") or not equals:
-            raise UserError(f"--checkpoint: '{part}' is not one of interval=…, save=…, restart=…")
-        values[key] = value
-    save = parse_duration(values.get("save", "0s"))
-    if values.get("interval") == "best":
-        if supply.hazard_per_hour == 0 or save == 0:
-            raise UserError("--checkpoint interval=best follows from --hazard and save=…; give both")
-        interval = exact(save, HOUR / supply.hazard_per_hour)
-    else:
-        interval = parse_duration(values["interval"]) if "interval" in values else math.inf
-    return Checkpoints(interval, save, parse_duration(values.get("restart", "0s")))
-
-
 def report_pools(
     pools: NodePools,
     trace: Trace,
@@ -183,18 +161,16 @@ def report_pools(
     shares: Sequence[float] | None = None,
     seeds: int = 3,
     seed: int = 0,
+    placement: str = PLACEMENT,
     step: Callable[[str], None] = lambda text: None,
 ) -> PoolReport:
     """Return the table for these rules and shares of spot nodes; runs with spot nodes are made with several seeds."""
-    chosen = tuple(rules or RULES)
-    unknown = [rule for rule in chosen if rule not in RULES]
-    if unknown:
-        raise UserError(f"unknown rule for node pools '{unknown[0]}'; known: {', '.join(RULES)}")
+    chosen = checked_rules(rules)
     if seeds < 1:
         raise UserError(f"--seeds is {seeds}; give 1 or more")
     for share in shares or ():
         layout_of(pools, share)
-    options = PoolOptions(checkpoints=checkpoints, supply=supply, seed=seed)
+    options = options_of(supply, checkpoints, seed, placement)
     outcomes = compare_pools(
         pools,
         trace,
@@ -204,11 +180,10 @@ def report_pools(
         seeds=tuple(range(seed, seed + seeds)),
         step=step,
     )
-    workload = outcomes[0].run.workload
-    begin, end = workload.span
+    begin, end = outcomes[0].bill.window
     kinds = dict.fromkeys((o.score.rule, o.score.spot_share) for o in outcomes)
     rows = tuple(_row([o for o in outcomes if (o.score.rule, o.score.spot_share) == kind]) for kind in kinds)
-    return PoolReport(pools, workload.size, end - begin, supply, rows, tuple(outcomes))
+    return PoolReport(pools, outcomes[0].jobs, end - begin, supply, rows, tuple(outcomes))
 
 
 def _row(outcomes: Sequence[PoolOutcome]) -> PoolRow:
@@ -284,3 +259,10 @@ def write_report(report: PoolReport, folder: Path) -> None:
         "reason": pl.String,
     }
     pl.DataFrame(rows, schema=schema).write_parquet(folder / EVENTS_FILE)
+
+
+def write_choice(choice: Choice, folder: Path) -> None:
+    """Write what was tried, chosen and shown as JSON."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(choice.to_json(), indent=1, ensure_ascii=False)
+    (folder / CHOICE_FILE).write_text(text + "\n", encoding="utf-8")

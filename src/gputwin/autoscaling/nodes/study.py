@@ -14,7 +14,8 @@ from gputwin.autoscaling.nodes.bill import NodeBill, bill_nodes
 from gputwin.autoscaling.nodes.drive import NodeEvent, PoolDriver
 from gputwin.autoscaling.nodes.spec import Layout, NodePools, layout_of
 from gputwin.autoscaling.nodes.supply import SpotSupply
-from gputwin.core.units import HOUR, percent
+from gputwin.core.units import HOUR
+from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, SEGMENTS
 from gputwin.simulation.engine.world import GAVE_UP, WAITS, World
@@ -28,6 +29,8 @@ from gputwin.traces.dataset import Trace
 
 Progress = Callable[[str], None]
 FIXED = "fixed"
+_DECIDING = 5
+"""A job in pools takes as long to simulate as this many on a fixed cluster, for the decisions."""
 Floats = NDArray[np.float64]
 
 
@@ -81,7 +84,9 @@ class PoolOutcome:
     score: PoolScore
     events: tuple[NodeEvent, ...]
     bill: NodeBill
-    run: Run
+    jobs: int
+    run: Run | None = None
+    """None where many were compared: their worlds would take much memory."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +97,15 @@ class PoolOptions:
     checkpoints: Checkpoints = field(default_factory=Checkpoints)
     supply: SpotSupply = field(default_factory=SpotSupply)
     seed: int = 0
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to size the nodes: pools with a rule and a largest share of spot nodes, or every node up all the time."""
+
+    pools: NodePools
+    spot_share: float
+    is_fixed: bool = False
 
 
 def simulate_fixed(pools: NodePools, trace: Trace, options: PoolOptions, told: Any = None) -> PoolOutcome:
@@ -135,16 +149,40 @@ def compare_pools(
     step: Progress = lambda text: None,
 ) -> list[PoolOutcome]:
     """Return the fixed cluster, then each rule with each share of spot nodes and each seed of boots and reclaims."""
-    step("fixed cluster")
-    found = [simulate_fixed(pools, trace, options)]
+    variants = [Variant(pools, 0.0, is_fixed=True)]
     for rule in rules:
-        for share in spot_shares:
-            for seed in seeds if share > 0 else seeds[:1]:
-                step(f"{rule}, {percent(share)} spot, seed {seed}")
-                settings = pools.settings if rule == pools.rule else {}
-                made = replace(pools, rule=rule, settings=settings)
-                found.append(simulate_pools(made, trace, replace(options, seed=seed), share))
+        made = replace(pools, rule=rule, settings=pools.settings if rule == pools.rule else {})
+        variants += [Variant(made, share) for share in spot_shares]
+    return [outcome for runs in simulate_variants(variants, trace, options, seeds, step) for outcome in runs]
+
+
+def simulate_variants(
+    variants: Sequence[Variant], trace: Trace, options: PoolOptions, seeds: Sequence[int], step: Progress
+) -> list[list[PoolOutcome]]:
+    """Return the outcomes of each way to size the nodes: one, or one a seed where there are spot nodes.
+
+    Many jobs are simulated on all processors, a run on each at a time; the outcomes do not depend on that.
+    """
+    calls = [(k, seed) for k, v in enumerate(variants) for seed in (seeds if v.spot_share > 0 else seeds[:1])]
+    found: list[list[PoolOutcome]] = [[] for _ in variants]
+    with Batch(workers=workers_for(trace.tasks.height * len(calls) * _DECIDING)) as batch:
+        shared = batch.share((trace, options))
+        step(f"run 1 of {len(calls)}")
+        outcomes = batch.map(
+            _simulate,
+            [(shared, variants[k], seed) for k, seed in calls],
+            lambda done, of: step(f"run {min(done + 1, of)} of {of}"),
+        )
+    for (k, _), outcome in zip(calls, outcomes, strict=True):
+        found[k].append(outcome)
     return found
+
+
+def _simulate(shared: tuple[Trace, PoolOptions], variant: Variant, seed: int) -> PoolOutcome:
+    trace, options = shared
+    if variant.is_fixed:
+        return replace(simulate_fixed(variant.pools, trace, options), run=None)
+    return replace(simulate_pools(variant.pools, trace, replace(options, seed=seed), variant.spot_share), run=None)
 
 
 def _outcome(
@@ -152,7 +190,7 @@ def _outcome(
 ) -> PoolOutcome:
     world, jobs = done.world, done.world.queue.jobs
     window = workload.span
-    billed = bill_nodes(done, layout, window)
+    billed = bill_nodes(done, layout, window, driver.supply.prices)
     waits = job_times(done).wait
     waits = waits[np.isfinite(waits)]
     changed = bool(world.settings["changes"][0])
@@ -202,7 +240,7 @@ def _outcome(
         delays,
         stopped,
     )
-    return PoolOutcome(score, tuple(driver.log.events), billed, done)
+    return PoolOutcome(score, tuple(driver.log.events), billed, workload.size, done)
 
 
 def _slow_causes(waits: Floats, share: Floats) -> dict[str, float]:

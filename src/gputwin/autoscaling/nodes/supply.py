@@ -1,20 +1,23 @@
-"""How many spot nodes can be had when: from availability traces, from prices against a bid, or by a constant hazard.
+"""How many spot nodes can be had when, and how likely each is lost: availability, prices, and a hazard.
 
 Availability (could a node be started now?) and preemption (when does a running node go?) are different processes. A trace
 of availability limits how many nodes of a zone may be on: where it falls, nodes are reclaimed, and none is started until it
-rises. A constant hazard takes running nodes one by one and never refuses a new one. Both may hold at once.
+rises. A hazard (constant, following the price, or of a record) takes running nodes one by one and never refuses a new one.
+Both may hold at once.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gputwin.autoscaling.spot.hazard import Hazard, Series, by_price, by_record, constant
 from gputwin.core.errors import InputError, UserError
 
 Floats = NDArray[np.float64]
@@ -55,14 +58,33 @@ class SpotSupply:
 
     zones: tuple[Zone, ...] = ()
     hazard_per_hour: float = 0.0
+    """Mean losses of a running node."""
     notice_seconds: float = 120.0
-    name: str = field(default="always available")
+    prices: Series | None = None
+    """Spot prices over time: each group's own price moves with them, around its mean, and so does the hazard."""
+    price_power: float = 1.0
+    """The hazard follows the price to this power; 0: it does not."""
+    record: Hazard | None = None
+    """The hazard of a record of preemptions, instead of `hazard_per_hour`."""
 
     def __post_init__(self) -> None:
         if not 0 <= self.hazard_per_hour < math.inf:
             raise UserError(f"the hazard of a spot node is {self.hazard_per_hour:g} an hour; give 0 or more")
         if not 0 <= self.notice_seconds < math.inf:
             raise UserError(f"notice is {self.notice_seconds:g} s; give 0 or more")
+        if not 0 <= self.price_power < math.inf:
+            raise UserError(f"the power of the price is {self.price_power:g}; give 0 or more")
+
+    @cached_property
+    def hazard(self) -> Hazard | None:
+        """Return the hazard of a running node; None: none is lost but by availability."""
+        if self.record is not None:
+            return self.record
+        if self.hazard_per_hour == 0:
+            return None
+        if self.prices is None:
+            return constant(self.hazard_per_hour)
+        return by_price(self.hazard_per_hour, self.prices, self.price_power)
 
 
 def from_prices(times: Floats, prices: Floats, bid: float, span_seconds: float, name: str = "prices") -> Zone:
@@ -110,3 +132,12 @@ def read_zones(path: Path, *, kind: str = "availability", like: Sequence[str] = 
     if not zones:
         raise InputError(f"no zone of kind '{kind}' fits {', '.join(like) or 'any name'}", file=path)
     return tuple(zones)
+
+
+def read_record(path: Path, like: Sequence[str] = ()) -> Hazard:
+    """Return the hazard of the preemptions in a file as `read_zones` takes it: rows of kind preemption count nodes held."""
+    held = []
+    for zone in read_zones(path, kind="preemption", like=like):
+        times = zone.times - zone.times[0]
+        held.append(Series(times, zone.shares, zone.span_seconds - float(zone.times[0])))
+    return by_record(held)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,6 +33,7 @@ class ZonedNodes:
                 self._nodes.append(of_cell)
         self._cell = np.concatenate(cells) if cells else np.zeros(0, np.int64)
         self._node = np.concatenate(nodes) if nodes else np.zeros(0, np.int64)
+        self._known, self._known_since, self._known_until = np.zeros(0, np.int64), math.inf, -math.inf
         self._size = np.array([of_cell.size for of_cell in self._nodes], np.int64)
 
     def room(self, state: NDArray[np.int64], lane: Lane, time: float) -> int:
@@ -52,7 +55,8 @@ class ZonedNodes:
     def excess(self, state: NDArray[np.int64], time: float) -> list[tuple[int, list[int], int]]:
         """Return each cell in which more nodes are on than may be: the cell, its nodes, and how many may be on."""
         allowed = self._allowed(time)
-        is_on = np.isin(state[self._node], (UP, BOOTING))
+        of_nodes = state[self._node]
+        is_on = (of_nodes == UP) | (of_nodes == BOOTING)
         on = np.bincount(self._cell[is_on], minlength=self._size.size)
         found = []
         for cell in np.flatnonzero(on > allowed).tolist():
@@ -61,6 +65,11 @@ class ZonedNodes:
         return found
 
     def _allowed(self, time: float) -> Ints:
-        shares = np.array([zone.share_at(time) for zone in self._zones], np.float64)
-        lanes = len(self._first_cell)
-        return np.floor(np.tile(shares, lanes) * self._size + 1e-9).astype(np.int64)
+        """Return how many nodes of each cell may be on; found anew only where a zone has changed."""
+        if not self._known_since <= time < self._known_until:
+            shares = np.array([zone.share_at(time) for zone in self._zones], np.float64)
+            lanes = len(self._first_cell)
+            self._known = np.floor(np.tile(shares, lanes) * self._size + 1e-9).astype(np.int64)
+            self._known_since = time
+            self._known_until = min((zone.next_change(time) for zone in self._zones), default=math.inf)
+        return self._known

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import functools
 import random
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gputwin.autoscaling.decisions.interface import Alternative
-from gputwin.autoscaling.pools.columns import Axes, wants_of
-from gputwin.autoscaling.pools.fitting import Packing, pack_new, place, room_on
+from gputwin.autoscaling.pools.columns import Axes, Wants, columns_of, wants_of
+from gputwin.autoscaling.pools.fitting import Packing, pack_new, place, place_wants, room_on
 from gputwin.autoscaling.pools.interface import (
     Launch,
     Node,
@@ -22,7 +22,6 @@ from gputwin.autoscaling.pools.interface import (
     PoolObservation,
     Removal,
     Rooms,
-    Task,
 )
 from gputwin.autoscaling.pools.registry import pool_rule
 
@@ -94,30 +93,36 @@ class ClusterAutoscaler:
         """Return the growth of one group, or else nodes to remove."""
         types = {group.type.name: group.type for group in self.groups}
         axes = self.axes
-        stays = [node for node in observation.nodes if not node.is_leaving and node.type in types]
-        left: list[Task] = []
-        awaited: set[str] = set()
+        columns = columns_of(observation)
+        stays = axes.known(columns)
+        stays = stays[~columns.is_leaving[stays]]
+        left: Wants | None = None
+        awaited = np.zeros(len(observation.nodes), np.bool_)
         if observation.waiting:
             rooms = axes.rooms_of(observation, stays)
             before = rooms.free.copy()
-            _, left = place(observation.waiting, rooms, axes, partly=True)
-            changed = np.flatnonzero((rooms.free != before).any(axis=1))
-            awaited = {stays[i].name for i in changed.tolist()}
-        count = Counter(node.group for node in stays)
-        sizes = {group.name: count[group.name] for group in self.groups}
-        if left:
-            grown = self._grow(observation, memory, tuple(left), sizes)
+            left = place_wants(wants_of(observation.waiting, axes), rooms, partly=True)
+            awaited[stays] = (rooms.free != before).any(axis=1)
+        count = np.bincount(columns.groups[stays], minlength=len(columns.group_names)).tolist()
+        found = dict(zip(columns.group_names, count, strict=True))
+        sizes = {group.name: found.get(group.name, 0) for group in self.groups}
+        unplaced: tuple[str, ...] = ()
+        if left is not None and left.tasks:
+            grown = self._grow(observation, memory, left, sizes)
             if grown is not None:
                 return grown
-        unplaced = tuple(task.name for task in left)
-        return self._shrink(observation, memory, stays, awaited, types, sizes, unplaced)
+            unplaced = tuple(task.name for task in left.tasks)
+        ready = stays[columns.is_ready[stays]]
+        free_to_go = ready[~(columns.is_pinned[ready] | awaited[ready])]
+        return self._shrink(observation, memory, ready, free_to_go, types, sizes, unplaced)
 
     def _grow(
-        self, observation: PoolObservation, memory: GroupsMemory, left: tuple[Task, ...], sizes: Mapping[str, int]
+        self, observation: PoolObservation, memory: GroupsMemory, wants: Wants, sizes: Mapping[str, int]
     ) -> tuple[PoolDecision, GroupsMemory] | None:
-        options = []
-        wants = wants_of(left, self.axes)
+        options, left = [], wants.tasks
         for group in self.groups:
+            if group.maximum <= sizes[group.name]:
+                continue
             packing = pack_new(wants, group.type, group.maximum - sizes[group.name])
             if packing.placed:
                 options.append((group, packing))
@@ -163,22 +168,23 @@ class ClusterAutoscaler:
         self,
         observation: PoolObservation,
         memory: GroupsMemory,
-        stays: list[Node],
-        awaited: set[str],
+        ready: NDArray[np.int64],
+        free_to_go: NDArray[np.int64],
         types: Mapping[str, NodeType],
         sizes: Mapping[str, int],
         unplaced: tuple[str, ...],
     ) -> tuple[PoolDecision, GroupsMemory]:
-        now_s = observation.time_s
+        """Return nodes to remove among those `free_to_go`: without pinned tasks, and not awaited by tasks that wait."""
+        now_s, nodes = observation.time_s, observation.nodes
         since = {}
-        ready = [node for node in stays if node.is_ready]
+        candidates = [(i, nodes[i]) for i in free_to_go.tolist()]
         rooms: Rooms | None = None
-        for i, node in enumerate(ready):
-            if node.is_pinned or node.name in awaited or (node.tasks and not self._is_little_used(node, types)):
+        for i, node in candidates:
+            if node.tasks and not self._is_little_used(node, types):
                 continue
             if node.tasks:
-                rooms = rooms or self.axes.rooms_on(ready)
-                others = rooms.of(np.arange(len(ready)) != i)
+                rooms = rooms or self.axes.rooms_on([nodes[k] for k in ready.tolist()])
+                others = rooms.of(ready != i)
             if not node.tasks or not place(node.tasks, others, self.axes)[1]:
                 since[node.name] = memory.unneeded_s.get(node.name, now_s)
         after = GroupsMemory(since, memory.added_s, memory.launched)
@@ -186,7 +192,7 @@ class ClusterAutoscaler:
             why = f"nodes were added {now_s - memory.added_s:g} s ago, within {self.delay_after_add_s:g} s"
             return PoolDecision(now_s, self.name, reasons=(why,), unplaced=unplaced), after
         spare = {group.name: sizes[group.name] - group.minimum for group in self.groups}
-        due = [node for node in ready if node.name in since and now_s - since[node.name] >= self.unneeded_for_s]
+        due = [node for _, node in candidates if node.name in since and now_s - since[node.name] >= self.unneeded_for_s]
         empty = [node for node in due if not node.tasks][: self.most_empty]
         # A node with tasks goes alone: its tasks change what else is unneeded.
         chosen = empty or [node for node in due if node.tasks][:1]

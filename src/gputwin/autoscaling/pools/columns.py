@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gputwin.autoscaling.pools.interface import Node, NodeType, PoolObservation, Rooms, Task
+from gputwin.autoscaling.pools.interface import Node, NodeColumns, NodeType, PoolObservation, Rooms, Task
 
 Ints = NDArray[np.int64]
 Bools = NDArray[np.bool_]
@@ -50,15 +50,40 @@ class Axes:
                 row -= np.array([task.needs.get(name, 0) for name in self.names], np.int64) * task.instances
         return Rooms(self.names, self.types, types, free)
 
-    def rooms_of(self, observation: PoolObservation, nodes: Sequence[Node]) -> Rooms:
-        """Return what is free on some of an observation's nodes, in their order; to be filled."""
+    def rooms_of(self, observation: PoolObservation, rows: Ints) -> Rooms:
+        """Return what is free on some of an observation's nodes, given by their places; to be filled."""
         known = observation.rooms
         if known is None or known.names != self.names or known.type_names != self.types:
-            return self.rooms_on(nodes)
-        if len(nodes) == len(observation.nodes):
-            return known.of(slice(None))
-        wanted = {id(node) for node in nodes}
-        return known.of(np.array([id(node) in wanted for node in observation.nodes], np.bool_))
+            return self.rooms_on([observation.nodes[i] for i in rows.tolist()])
+        return known.of(rows)
+
+    def known(self, columns: NodeColumns) -> Ints:
+        """Return the places of the nodes whose type is one of these."""
+        is_known = np.array([name in self.row for name in columns.type_names], np.bool_)
+        return np.flatnonzero(is_known[columns.types])
+
+
+def columns_of(observation: PoolObservation) -> NodeColumns:
+    """Return an observation's nodes as columns."""
+    if observation.columns is not None:
+        return observation.columns
+    nodes = observation.nodes
+    type_names, types = _coded([node.type for node in nodes])
+    group_names, groups = _coded([node.group for node in nodes])
+    return NodeColumns(
+        type_names,
+        types,
+        group_names,
+        groups,
+        np.array([node.is_ready for node in nodes], np.bool_),
+        np.array([node.is_leaving for node in nodes], np.bool_),
+        np.array([node.is_pinned for node in nodes], np.bool_),
+    )
+
+
+def _coded(names: Sequence[str]) -> tuple[tuple[str, ...], Ints]:
+    place = {name: k for k, name in enumerate(dict.fromkeys(names))}
+    return tuple(place), np.array([place[name] for name in names], np.int64)
 
 
 @dataclass(frozen=True)
@@ -74,6 +99,15 @@ class Wants:
     @functools.cached_property
     def _rank(self) -> Ints:
         return np.unique([task.name for task in self.tasks], return_inverse=True)[1].astype(np.int64)
+
+    def lacking(self, instances: Ints) -> Wants:
+        """Return the tasks of which so many instances are left, without those of which none is."""
+        rows = np.flatnonzero(instances)
+        left = [
+            self.tasks[i] if n == self.tasks[i].instances else replace(self.tasks[i], instances=n)
+            for i, n in zip(rows.tolist(), instances[rows].tolist(), strict=True)
+        ]
+        return Wants(self.axes, tuple(left), self.needs[rows], instances[rows], self.able[rows])
 
     def largest_first(self, against: Ints) -> Ints:
         """Return the tasks' places by falling dominant share of `against`; ties by name."""

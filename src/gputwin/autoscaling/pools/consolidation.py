@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gputwin.autoscaling.pools.columns import Ints
 from gputwin.autoscaling.pools.fitting import accepts, fits, largest_first, place, total_capacity
-from gputwin.autoscaling.pools.interface import Node, NodeType, Rooms, Task
+from gputwin.autoscaling.pools.interface import Node, NodeType, PoolObservation, Rooms, Task
 from gputwin.autoscaling.pools.scoring import disruption_cost, savings_ratio, score_move
 
 if TYPE_CHECKING:
@@ -33,12 +34,15 @@ class Move:
 
 
 def consolidate(
-    pool: Karpenter, known: Sequence[Node], waiting: Sequence[Task], now_s: float, room: Mapping[str, int]
+    pool: Karpenter, observation: PoolObservation, places: tuple[Ints, Ints], room: Mapping[str, int]
 ) -> tuple[Move | None, list[Tried]]:
-    """Return the first move that is possible and allowed, and what each kind of consolidation came to."""
-    stays = [node for node in known if not node.is_leaving]
+    """Return the first move that is possible and allowed, and what each kind of consolidation came to.
+
+    `places` of nodes in the observation: those that stay, and of these the ready ones without pinned tasks.
+    """
+    nodes, waiting, now_s = observation.nodes, observation.waiting, observation.time_s
     candidates = sorted(
-        (node for node in stays if _is_candidate(pool, node, now_s)),
+        (node for node in (nodes[i] for i in places[1].tolist()) if _is_quiet(pool, node, now_s)),
         key=lambda node: (-savings_ratio(pool.by_name[node.type].price_per_hour, node.tasks), node.name),
     )
     tried: list[Tried] = []
@@ -56,6 +60,7 @@ def consolidate(
     if used and room["Underutilized"] < 1:
         tried.append(("single", 0, "the budget allows no node to leave"))
         return None, tried
+    stays = [nodes[i] for i in places[0].tolist()]
     rooms = pool.axes.rooms_on(stays)
     move = _multi(pool, used[: min(pool.most_candidates, room["Underutilized"])], stays, rooms, waiting)
     if move is not None:
@@ -71,9 +76,7 @@ def consolidate(
     return None, tried
 
 
-def _is_candidate(pool: Karpenter, node: Node, now_s: float) -> bool:
-    if node.is_pinned or not node.is_ready:
-        return False
+def _is_quiet(pool: Karpenter, node: Node, now_s: float) -> bool:
     return pool.consolidate_after_s is not None and now_s - node.changed_s >= pool.consolidate_after_s
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from gputwin.autoscaling.pools.columns import Axes, Wants, wants_of
+from gputwin.autoscaling.pools.columns import Axes, Ints, Wants, wants_of
 from gputwin.autoscaling.pools.first_fit import fill, pack
 from gputwin.autoscaling.pools.interface import Node, NodeType, Rooms, Task
 
@@ -65,14 +65,18 @@ def place(tasks: Sequence[Task], rooms: Rooms, axes: Axes, *, partly: bool = Fal
     fit; `partly`: it takes what there is, and is left with the instances it still lacks room for.
     """
     wants = wants_of(tasks, axes)
-    lacking = fill(wants.needs, wants.instances, wants.able, rooms.types, rooms.free, partly).tolist()
-    placed = [task for task, lacks in zip(tasks, lacking, strict=True) if not lacks]
-    left = [
-        task if lacks == task.instances else replace(task, instances=lacks)
-        for task, lacks in zip(tasks, lacking, strict=True)
-        if lacks
-    ]
-    return placed, left
+    lacking = _lacking(wants, rooms, partly)
+    placed = [task for task, lacks in zip(tasks, lacking.tolist(), strict=True) if not lacks]
+    return placed, list(wants.lacking(lacking).tasks)
+
+
+def place_wants(wants: Wants, rooms: Rooms, *, partly: bool = False) -> Wants:
+    """Return the tasks that do not fit into `rooms`, as `place` does."""
+    return wants.lacking(_lacking(wants, rooms, partly))
+
+
+def _lacking(wants: Wants, rooms: Rooms, partly: bool) -> Ints:
+    return fill(wants.needs, wants.instances, wants.able, rooms.types, rooms.free, partly)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,6 +81,19 @@ class Rooms:
 
 
 @dataclass(frozen=True, slots=True)
+class NodeColumns:
+    """Nodes as columns, in their order: type and group as places in their names, and whether each is ready, leaving, …"""
+
+    type_names: tuple[str, ...]
+    types: NDArray[np.int64]
+    group_names: tuple[str, ...]
+    groups: NDArray[np.int64]
+    is_ready: NDArray[np.bool_]
+    is_leaving: NDArray[np.bool_]
+    is_pinned: NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
 class PoolObservation:
     """The pool at `time_s`."""
 
@@ -89,6 +102,8 @@ class PoolObservation:
     waiting: tuple[Task, ...] = ()
     rooms: Rooms | None = field(default=None, compare=False, repr=False)
     """What is free on each of `nodes`, where the observer keeps it; otherwise their capacity less what their tasks need."""
+    columns: NodeColumns | None = field(default=None, compare=False, repr=False)
+    """`nodes` as columns, where the observer keeps them."""
 
 
 @dataclass(frozen=True, slots=True)

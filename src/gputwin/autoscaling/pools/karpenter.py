@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from gputwin.autoscaling.decisions.interface import Alternative
 from gputwin.autoscaling.pools.budgets import Budget, allowed
-from gputwin.autoscaling.pools.columns import Axes, wants_of
+from gputwin.autoscaling.pools.columns import Axes, Ints, Wants, columns_of, wants_of
 from gputwin.autoscaling.pools.consolidation import Move, consolidate
 from gputwin.autoscaling.pools.first_fit import claim
-from gputwin.autoscaling.pools.fitting import place, take
-from gputwin.autoscaling.pools.interface import Launch, Node, NodeType, PoolDecision, PoolObservation, Removal, Task
+from gputwin.autoscaling.pools.fitting import place_wants, take
+from gputwin.autoscaling.pools.interface import Launch, NodeType, PoolDecision, PoolObservation, Removal, Task
 from gputwin.autoscaling.pools.registry import pool_rule
 
 POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
@@ -86,29 +86,34 @@ class Karpenter:
 
     def decide(self, observation: PoolObservation, memory: KarpenterMemory) -> tuple[PoolDecision, KarpenterMemory]:
         """Return nodes to start for tasks that wait, or else a consolidation that has been validated."""
-        known = [node for node in observation.nodes if node.type in self.by_name]
-        stays = [node for node in known if not node.is_leaving]
+        columns = columns_of(observation)
+        known = self.axes.known(columns)
+        stays = known[~columns.is_leaving[known]]
         launches, unplaced = self.provision(observation, stays, memory.launched)
         chains: dict[str, int] = {}
         if memory.chains:
-            names = {node.name for node in known}
+            names = {observation.nodes[i].name for i in known.tolist()}
             chains = {name: length for name, length in memory.chains.items() if name in names}
         if launches:
             reason = f"{len(observation.waiting) - len(unplaced)} waiting tasks need {len(launches)} new nodes"
             decision = PoolDecision(observation.time_s, f"{self.name}:provision", launches, (), (reason,), (), unplaced)
             after = KarpenterMemory(None, 0.0, chains, memory.longest_chain, memory.launched + len(launches))
             return decision, after
-        return self._consolidate(observation, memory, known, chains, unplaced)
+        leaving = known.size - int(columns.is_ready[stays].sum())
+        could_go = stays[columns.is_ready[stays] & ~columns.is_pinned[stays]]
+        return self._consolidate(observation, memory, (stays, could_go), (known.size, leaving), chains, unplaced)
 
     def provision(
-        self, observation: PoolObservation, stays: Sequence[Node], count: int
+        self, observation: PoolObservation, stays: Ints, count: int
     ) -> tuple[tuple[Launch, ...], tuple[str, ...]]:
-        """Return nodes to start, the cheapest type for each, and tasks that fit nowhere."""
+        """Return nodes to start, the cheapest type for each, and tasks that fit nowhere; `stays`: places of nodes."""
         if not observation.waiting:
             return (), ()
         rooms = self.axes.rooms_of(observation, stays)
-        _, left = place(observation.waiting, rooms, self.axes, partly=True)
-        used = _capacity(self.by_name[node.type] for node in stays) if self.limits else {}
+        left = place_wants(wants_of(observation.waiting, self.axes), rooms, partly=True)
+        used = {}
+        if self.limits:
+            used = _capacity(self.by_name[observation.nodes[i].type] for i in stays.tolist())
         claims, unplaced = self._claims(left)
         bought = []
         for kind, tasks in claims:
@@ -132,9 +137,9 @@ class Karpenter:
         )
         return launches, tuple(dict.fromkeys(unplaced))
 
-    def _claims(self, tasks: Sequence[Task]) -> tuple[list[tuple[NodeType, list[Task]]], list[str]]:
+    def _claims(self, wants: Wants) -> tuple[list[tuple[NodeType, list[Task]]], list[str]]:
         """Return new nodes with their tasks: each takes tasks while a type fits them all, and is the cheapest such type."""
-        wants, axes = wants_of(tasks, self.axes), self.axes
+        axes = self.axes
         order = wants.largest_first(axes.capacities.max(axis=0))
         can_start = np.array([name not in self.unavailable for name in axes.types], np.bool_)
         asked = wants.needs[:, None, :]
@@ -151,18 +156,22 @@ class Karpenter:
         self,
         observation: PoolObservation,
         memory: KarpenterMemory,
-        known: Sequence[Node],
+        nodes: tuple[Ints, Ints],
+        counts: tuple[int, int],
         chains: dict[str, int],
         unplaced: tuple[str, ...],
     ) -> tuple[PoolDecision, KarpenterMemory]:
+        """Return a move of nodes: `nodes` are the places of those that stay and of those that could go.
+
+        `counts`: how many nodes there are, and how many of them leave or are not ready.
+        """
         now_s = observation.time_s
         quiet = KarpenterMemory(None, 0.0, chains, memory.longest_chain, memory.launched)
         if self.consolidate_after_s is None:
             return PoolDecision(now_s, self.name, reasons=("consolidation is off",), unplaced=unplaced), quiet
-        leaving = sum(node.is_leaving or not node.is_ready for node in known)
         epoch_s = self.origin_epoch_s + now_s
-        room = {r: allowed(self.budgets, r, len(known), leaving, epoch_s) for r in ("Empty", "Underutilized")}
-        move, tried = consolidate(self, known, observation.waiting, now_s, room)
+        room = {r: allowed(self.budgets, r, *counts, epoch_s) for r in ("Empty", "Underutilized")}
+        move, tried = consolidate(self, observation, nodes, room)
         others = tuple(Alternative(f"{self.name}:{kind}", nodes, reason) for kind, nodes, reason in tried)
         if move is None:
             reason = tried[-1][2] if tried else "no candidate"

@@ -36,10 +36,16 @@ class Outlook:
 
     def at(self, time: float) -> Forecast:
         """Return the forecast made at the last bin's end before `time`."""
-        origin = min(int(time / self.bin_seconds + 1e-9), len(self.rates) - 1)
-        rows = self.rates[origin]
+        rows = self.rates[self._origin(time)]
         quantiles = {level: tuple(row.tolist()) for level, row in zip(LEVELS, rows, strict=True)}
-        return Forecast(origin * self.bin_seconds, self.bin_seconds, quantiles)
+        return Forecast(self.made_at(time), self.bin_seconds, quantiles)
+
+    def made_at(self, time: float) -> float:
+        """Return when the last forecast before `time` was made, s."""
+        return self._origin(time) * self.bin_seconds
+
+    def _origin(self, time: float) -> int:
+        return min(int(time / self.bin_seconds + 1e-9), len(self.rates) - 1)
 
 
 def outlook(arrival: Floats, span: float, first_part: float, bin_seconds: float, horizon_seconds: float) -> Outlook:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gputwin.autoscaling.decisions.interface import Autoscaler, Forecast, Observation, Rule
+from gputwin.autoscaling.decisions.interface import Autoscaler, Forecast, Observation, Rule, tick_of
 from gputwin.autoscaling.serving.outlook import Outlook
 from gputwin.autoscaling.serving.simulator import Simulator
 from gputwin.autoscaling.serving.system import Engine, Load, Slots
@@ -38,6 +38,7 @@ class Setting:
     span: float
     """s from the first possible arrival to the end; requests still there are served after it."""
     period: float = 15.0
+    """Between decisions of rules without a tick of their own, and between rows of the series."""
     boot_seconds: float = 60.0
     most_replicas: int = 100
     replicas: int = 1
@@ -47,7 +48,7 @@ class Setting:
 
 @dataclass
 class Series:
-    """What was seen and decided at each period's end."""
+    """What was seen in each period, and what was decided in it: the target at its end, and why it changed."""
 
     time: list[float] = field(default_factory=list)
     arrivals: list[int] = field(default_factory=list)
@@ -56,6 +57,8 @@ class Series:
     waiting: list[int] = field(default_factory=list)
     up: list[int] = field(default_factory=list)
     target: list[int] = field(default_factory=list)
+    changes: list[int] = field(default_factory=list)
+    """Of the target within the period; a rule with a tick of its own may change it more than once."""
     reason: list[str] = field(default_factory=list)
 
 
@@ -95,36 +98,51 @@ def serve(
     `metrics` may replace what the rule sees, as a broken metrics source would.
     """
     run = _simulator(load, setting)
-    scaler, series, watch = Autoscaler(rule), Series(), _Watch(run, setting)
-    target, time = setting.replicas, 0.0
-    while time < setting.span or (watch.in_flight_now() > 0 and time < setting.span + _LONGEST_OVERTIME):
-        time += setting.period
-        run.advance(time)
-        seen = watch.observe(time, target, outlook, offset)
-        decision = scaler.decide(seen if metrics is None else metrics(seen))
-        watch.note(series, time, decision.replicas, decision.reasons if decision.replicas != target else ())
-        if decision.replicas != target:
-            target = decision.replicas
-            run.scale(target)
+    tick = tick_of(rule) or setting.period
+    scaler, series, watch = Autoscaler(rule), Series(), _Watch(run, setting, setting.period)
+    sensor = watch if tick == setting.period else _Watch(run, setting, tick)
+    target, rows, ticks = setting.replicas, 0, 0
+    reasons: list[str] = []
+    changes = 0
+    while (time := rows * setting.period) < setting.span or (
+        watch.in_flight_now() > 0 and time < setting.span + _LONGEST_OVERTIME
+    ):
+        row_ends = (rows + 1) * setting.period
+        while (ticks + 1) * tick <= row_ends + 1e-9:
+            ticks += 1
+            run.advance(ticks * tick)
+            seen = sensor.observe(ticks * tick, target, outlook, offset)
+            decision = scaler.decide(seen if metrics is None else metrics(seen))
+            if decision.replicas != target:
+                target, changes = decision.replicas, changes + 1
+                reasons += decision.reasons
+                run.scale(target)
+        rows += 1
+        if sensor is not watch:
+            run.advance(row_ends)
+            watch.observe(row_ends, target, None, offset)
+        watch.note(series, row_ends, target, reasons, changes)
+        reasons, changes = [], 0
     return ServedRun(run, series, max(run.now, setting.span))
 
 
 def replay(load: Load, setting: Setting, plan: Sequence[tuple[float, int]]) -> ServedRun:
     """Return the run of `load` under a plan made beforehand: (time, replicas wanted from then on)."""
     run = _simulator(load, setting)
-    series, watch = Series(), _Watch(run, setting)
+    series, watch = Series(), _Watch(run, setting, setting.period)
     target, time, following = setting.replicas, 0.0, 0
     while time < setting.span or (watch.in_flight_now() > 0 and time < setting.span + _LONGEST_OVERTIME):
-        until = time + setting.period
+        until, changes = time + setting.period, 0
         while following < len(plan) and plan[following][0] <= until:
             run.advance(max(plan[following][0], time))
+            changes += plan[following][1] != target
             target = plan[following][1]
             run.scale(target)
             following += 1
         time = until
         run.advance(time)
         watch.observe(time, target, None, 0.0)
-        watch.note(series, time, target, ())
+        watch.note(series, time, target, (), changes)
         if following == len(plan) and target == 0 and watch.in_flight_now():
             target = 1
             run.scale(1)
@@ -145,12 +163,13 @@ def _simulator(load: Load, setting: Setting) -> Simulator:
 class _Watch:
     """Turns the simulator's counters into observations, one period at a time."""
 
-    def __init__(self, run: Simulator, setting: Setting) -> None:
-        self.run, self.setting = run, setting
+    def __init__(self, run: Simulator, setting: Setting, period: float) -> None:
+        self.run, self.period = run, period
         self.slots = setting.system.slots if isinstance(setting.system, Slots) else setting.system.sequences
         self.clocks: list[float] = run.world.clocks.tolist()
         self.arrived = 0
         self.seen: dict[str, float] = {}
+        self.forecast: Forecast | None = None
 
     def in_flight_now(self) -> int:
         counters = self.run.world.counters
@@ -160,7 +179,7 @@ class _Watch:
         w = self.run.world
         clocks = w.clocks.tolist()
         before, self.clocks = self.clocks, clocks
-        period = self.setting.period
+        period = self.period
         running = (clocks[T_RUNNING] - before[T_RUNNING]) / period
         in_flight = running + (clocks[T_WAITING] - before[T_WAITING]) / period
         ready = (clocks[T_READY] - before[T_READY]) / period
@@ -186,8 +205,15 @@ class _Watch:
             arrival_rate_per_s=arrivals / period,
             service_time_s=service,
             latency_s={"p95": latency},
-            forecast=None if outlook is None else _shifted(outlook, time, offset),
+            forecast=None if outlook is None else self._forecast(outlook, time, offset),
         )
+
+    def _forecast(self, outlook: Outlook, time: float, offset: float) -> Forecast:
+        """Return the latest forecast by the run's clock."""
+        made_at = outlook.made_at(time + offset) - offset
+        if self.forecast is None or self.forecast.made_at_s != made_at:
+            self.forecast = replace(outlook.at(time + offset), made_at_s=made_at)
+        return self.forecast
 
     def _recent(self) -> tuple[float | None, float | None]:
         """Return the mean service time and the 95th percentile of latencies of the latest requests served."""
@@ -203,7 +229,7 @@ class _Watch:
         digits = 10.0 ** (1 - math.floor(math.log10(max(service, 1e-9))))
         return round(service * digits) / digits, float(latency[int(0.95 * (len(latest) - 1))])
 
-    def note(self, series: Series, time: float, target: int, reasons: Sequence[str]) -> None:
+    def note(self, series: Series, time: float, target: int, reasons: Sequence[str], changes: int) -> None:
         """Add what was last observed, and what was decided, to the series."""
         series.time.append(time)
         series.arrivals.append(int(self.seen["arrivals"]))
@@ -211,9 +237,5 @@ class _Watch:
         series.waiting.append(int(self.run.world.counters[N_WAITING]))
         series.up.append(int(self.seen["up"]))
         series.target.append(target)
+        series.changes.append(changes)
         series.reason.append("; ".join(reasons))
-
-
-def _shifted(outlook: Outlook, time: float, offset: float) -> Forecast:
-    forecast = outlook.at(time + offset)
-    return replace(forecast, made_at_s=forecast.made_at_s - offset)

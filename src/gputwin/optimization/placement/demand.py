@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -27,7 +28,12 @@ UNITS = {
     "demand": "millionths of the demand not placed",
 }
 _UNLIMITED = 1 << 40
-_KEY = ("role", "application", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "disk_mib", "rdma_percent")
+_AMOUNTS = ("cpu_milli", "memory_mib", "disk_mib", "rdma_percent")
+_KINDS = (
+    *("role", "application", "cpu_milli", "memory_mib", "gpu_count", "gpu_milli", "disk_mib", "rdma_percent"),
+    *("gpu_models_allowed", "max_per_node"),
+)
+"""Columns in which the tasks of a group agree."""
 
 DLRM_NODES = Cluster(
     "dlrm2025-assumed",
@@ -100,38 +106,47 @@ def groups_of(tasks: pl.DataFrame, *, growth: Mapping[str, float] | float = 1.0)
     A role that names a node type binds to it (`problem_of`). `growth` multiplies the number of instances, per
     application or in all, rounded up: a forecast over the present.
     """
+    kinds = _asked(tasks).group_by(_KINDS).agg(pl.col("instances").sum().alias("count")).sort(_KINDS)
+    return tuple(_group_of(row, growth) for row in kinds.to_dicts())
+
+
+def numbered_groups(tasks: pl.DataFrame) -> tuple[tuple[InstanceGroup, ...], pl.Series]:
+    """Return the groups of the tasks as `groups_of` does, and the number of each task's group."""
+    frame = _asked(tasks)
+    kinds = frame.group_by(_KINDS).agg(pl.col("instances").sum().alias("count")).sort(_KINDS)
+    number = {key: i for i, key in enumerate(kinds.select(_KINDS).rows())}
+    found = pl.Series([number[key] for key in frame.select(_KINDS).rows()], dtype=pl.Int64)
+    return tuple(_group_of(row, 1.0) for row in kinds.to_dicts()), found
+
+
+def _asked(tasks: pl.DataFrame) -> pl.DataFrame:
+    """Return the tasks with what they ask for in whole numbers, nothing missing."""
     whole = pl.lit(WHOLE_GPU_MILLI)
     asks = (pl.col("gpu_count").fill_null(0) > 0) & (pl.col("gpu_milli").fill_null(WHOLE_GPU_MILLI) > 0)
-    amounts = ("cpu_milli", "memory_mib", "disk_mib", "rdma_percent")
-    frame = tasks.with_columns(
-        *(pl.col(c).cast(pl.Int64).fill_null(0) for c in amounts),
+    return tasks.with_columns(
+        *(pl.col(c).cast(pl.Int64).fill_null(0) for c in _AMOUNTS),
         pl.when(asks).then(pl.col("gpu_count")).otherwise(0).cast(pl.Int64).alias("gpu_count"),
         pl.when(asks).then(pl.col("gpu_milli").fill_null(whole)).otherwise(0).cast(pl.Int64).alias("gpu_milli"),
         pl.coalesce("application", "job_id").alias("application"),
         pl.col("role").fill_null(""),
     )
-    key = [*_KEY, "gpu_models_allowed", "max_per_node"]
-    kinds = frame.group_by(key).agg(pl.col("instances").sum().alias("count")).sort(key)
-    groups = []
-    for row in kinds.to_dicts():
-        owner = row["application"] if row["role"] in ("", DEFAULT_ROLE) else f"{row['application']} {row['role']}"
-        factor = growth if isinstance(growth, float | int) else growth.get(row["application"], 1.0)
-        gpus, milli = row["gpu_count"], row["gpu_milli"]
-        request = (gpus * milli, *(row[c] for c in amounts))
-        asked = f"{gpus * milli / WHOLE_GPU_MILLI:g} GPU, {row['cpu_milli'] / 1000:g} CPU"
-        groups.append(
-            InstanceGroup(
-                f"{owner} ({asked}, {row['memory_mib'] // MIB_PER_GIB} GiB, {row['disk_mib'] // MIB_PER_GIB} GiB disk)",
-                (request,),
-                math.ceil(row["count"] * factor - 1e-9),
-                application=owner,
-                max_per_node=row["max_per_node"],
-                node_types=None if not row["gpu_models_allowed"] else frozenset(row["gpu_models_allowed"].split("|")),
-                gpus=gpus,
-                gpu_milli=milli or WHOLE_GPU_MILLI,
-            )
-        )
-    return tuple(groups)
+
+
+def _group_of(row: Mapping[str, Any], growth: Mapping[str, float] | float) -> InstanceGroup:
+    owner = row["application"] if row["role"] in ("", DEFAULT_ROLE) else f"{row['application']} {row['role']}"
+    factor = growth if isinstance(growth, float | int) else growth.get(row["application"], 1.0)
+    gpus, milli = row["gpu_count"], row["gpu_milli"]
+    asked = f"{gpus * milli / WHOLE_GPU_MILLI:g} GPU, {row['cpu_milli'] / 1000:g} CPU"
+    return InstanceGroup(
+        f"{owner} ({asked}, {row['memory_mib'] // MIB_PER_GIB} GiB, {row['disk_mib'] // MIB_PER_GIB} GiB disk)",
+        ((gpus * milli, *(row[c] for c in _AMOUNTS)),),
+        math.ceil(row["count"] * factor - 1e-9),
+        application=owner,
+        max_per_node=row["max_per_node"],
+        node_types=None if not row["gpu_models_allowed"] else frozenset(row["gpu_models_allowed"].split("|")),
+        gpus=gpus,
+        gpu_milli=milli or WHOLE_GPU_MILLI,
+    )
 
 
 def problem_of(

@@ -35,7 +35,7 @@ def dive(
         chosen += fixed
         left = residual(problem, chosen)
         if left.counts.sum() < 400:
-            best = _better(problem, best, _completed(problem, chosen, left))
+            best = _better(problem, best, _completed(problem, chosen, left, deadline))
         if not left.counts.sum():
             break
         known = {c for c in (_trim(left, column) for column in generated.columns) if c[1]}
@@ -43,7 +43,7 @@ def dive(
         exact = all(k.by_table and (thorough or not k.is_wide) for k in knapsacks)
         generated = generate(left, sorted(known), deadline=deadline, exact=exact, seed=seed)
         met |= dict.fromkeys(generated.columns)
-    return _better(problem, best, _completed(problem, chosen, left)), tuple(met)
+    return _better(problem, best, _completed(problem, chosen, left, deadline)), tuple(met)
 
 
 def _fix(problem: Problem, generated: Generated) -> list[Column]:
@@ -75,9 +75,10 @@ def _trim(problem: Problem, column: Column) -> Column:
     return t, tuple(kept)
 
 
-def _completed(problem: Problem, chosen: Sequence[Column], left: Problem) -> Packing:
+def _completed(problem: Problem, chosen: Sequence[Column], left: Problem, deadline: float) -> Packing:
     """Return the packing of the chosen nodes and, in one pass, of what is left."""
-    rest = min((decreasing(left, rule) for rule in ("best-fit", "dot-product")), key=lambda p: _rank(left, p))
+    packed = (decreasing(left, rule, deadline=deadline) for rule in ("best-fit", "dot-product"))
+    rest = min(packed, key=lambda p: _rank(left, p))
     nodes = [(u.node_type, u.pattern) for u in rest.uses for _ in range(u.nodes)]
     return packing_of(problem, [*chosen, *nodes])
 

@@ -6,9 +6,11 @@ Sizes are compared as a share of the mean node's capacity, weighted by how scarc
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from time import process_time
 
 import numpy as np
 from numpy.typing import NDArray
@@ -137,14 +139,19 @@ def _dot(free: Floats, size: Floats) -> Floats:
 
 
 SCORES: dict[str, Score] = {"first-fit": _first, "best-fit": _best, "dot-product": _dot}
+_STEADY = ("first-fit", "best-fit")
+"""Rules under which a node that got an instance is the first choice of the next one that asks for the same."""
 
 
-def decreasing(problem: Problem, rule: str = "best-fit", *, start: Nodes | None = None) -> Packing:
-    """Return the packing that puts the largest instances first, each where the rule's score is highest."""
-    return fill(problem, start or Nodes(problem), problem.counts, rule).packing()
+def decreasing(problem: Problem, rule: str = "best-fit", *, deadline: float = math.inf) -> Packing:
+    """Return the packing that puts the largest instances first, each where the rule's score is highest.
+
+    At `deadline` (process CPU seconds) it stops, and what is left is missing.
+    """
+    return fill(problem, Nodes(problem), problem.counts, rule, deadline=deadline).packing()
 
 
-def fill(problem: Problem, nodes: Nodes, counts: Ints, rule: str = "best-fit") -> Nodes:
+def fill(problem: Problem, nodes: Nodes, counts: Ints, rule: str = "best-fit", *, deadline: float = math.inf) -> Nodes:
     """Return the nodes after as many of these instances as fit were placed, new nodes opened where needed."""
     weights, relative = weights_of(problem), _relative(problem)
     mean = np.maximum(problem.capacities.max(axis=0), 1).astype(float)
@@ -152,10 +159,17 @@ def fill(problem: Problem, nodes: Nodes, counts: Ints, rule: str = "best-fit") -
         max((float(relative[c] @ weights) for c in _choices(problem, g)), default=0.0) for g in range(len(counts))
     ]
     for g in sorted(range(len(counts)), key=lambda g: (-largest[g], g)):
-        for _ in range(int(counts[g])):
-            placed = _into_open(problem, nodes, g, SCORES[rule], weights, mean) or _into_new(problem, nodes, g, weights)
-            if not placed:
-                break
+        left, first = int(counts[g]), 0
+        while left > 0:
+            if process_time() > deadline:
+                return nodes
+            left -= _into_open(problem, nodes, g, left, rule, first, weights, mean)
+            if left:
+                # Who found no room on the nodes that were open will find none there: only fresh nodes are looked at.
+                first = len(nodes)
+                if not _into_new(problem, nodes, g, weights):
+                    break
+                left -= 1
     return nodes
 
 
@@ -163,32 +177,44 @@ def _choices(problem: Problem, group: int) -> list[int]:
     return np.flatnonzero(problem.group_of == group).tolist()
 
 
-def _into_open(problem: Problem, nodes: Nodes, group: int, score: Score, weights: Floats, mean: Floats) -> bool:
-    if not len(nodes):
-        return False
-    free = nodes.free[: len(nodes)]
+def _into_open(
+    problem: Problem, nodes: Nodes, group: int, count: int, rule: str, first: int, weights: Floats, mean: Floats
+) -> int:
+    """Return how many of `count` instances went to open nodes from row `first` on.
+
+    Under first and best fit the node that got one stays the first choice until it is full, so one order serves all.
+    """
+    placed = 0
     for choice in _choices(problem, group):
         size = problem.sizes[choice]
-        rows = np.flatnonzero((free >= size).all(axis=1))
-        if not rows.size:
-            continue
-        values = score(free[rows] / mean * weights, size / mean * weights)
-        for row in rows[np.argsort(-values, kind="stable")]:
-            if nodes.can_hold(int(row), choice):
-                nodes.put(int(row), choice)
-                return True
-    return False
+        able = first + np.flatnonzero((nodes.free[first : len(nodes)] >= size).all(axis=1))
+        while placed < count and able.size:
+            values = SCORES[rule](nodes.free[able] / mean * weights, size / mean * weights)
+            refused = []
+            for row in able[np.argsort(-values, kind="stable")].tolist():
+                before = placed
+                while placed < count and nodes.can_hold(row, choice):
+                    nodes.put(row, choice)
+                    placed += 1
+                    if rule not in _STEADY:
+                        break
+                if placed == count or (placed > before and rule not in _STEADY):
+                    break
+                refused.append(row)
+            able = np.setdiff1d(able, refused, assume_unique=True)
+    return placed
 
 
 def _into_new(problem: Problem, nodes: Nodes, group: int, weights: Floats) -> bool:
     """Return whether the instance went to a fresh node: of the type that is cheapest for what it could hold."""
     best: tuple[float, int, int] | None = None
+    prices = node_prices(problem, weights)
     for choice in _choices(problem, group):
         for t, kind in enumerate(problem.types):
             supply = kind.supply
             has_supply = supply is None or nodes.opened[t] < supply
             if problem.most[t, choice] and has_supply and nodes.has_rack_room(t, choice):
-                best_so_far = (_price(problem, t, weights), t, choice)
+                best_so_far = (float(prices[t]), t, choice)
                 best = best_so_far if best is None else min(best, best_so_far)
     if best is None:
         return False
@@ -200,12 +226,8 @@ def _into_new(problem: Problem, nodes: Nodes, group: int, weights: Floats) -> bo
     return True
 
 
-def _price(problem: Problem, node_type: int, weights: Floats) -> float:
-    """Return the type's cost per weighted capacity."""
-    mean = np.maximum(problem.capacities.max(axis=0), 1).astype(float)
-    return problem.types[node_type].cost / max(float(problem.capacities[node_type] / mean @ weights), 1e-9)
-
-
-def all_heuristics(problem: Problem) -> dict[str, Packing]:
-    """Return the packing of each one-pass rule."""
-    return {f"{rule} decreasing": decreasing(problem, rule) for rule in SCORES}
+def node_prices(problem: Problem, weights: Floats) -> Floats:
+    """Return each type's cost per weighted capacity."""
+    largest = np.maximum(problem.capacities.max(axis=0), 1).astype(float)
+    costs = np.array([t.cost for t in problem.types], float)
+    return np.asarray(costs / np.maximum(problem.capacities / largest @ weights, 1e-9))

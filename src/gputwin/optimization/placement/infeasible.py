@@ -14,20 +14,20 @@ def explain_infeasible(problem: Problem, *, is_proven: bool = False) -> tuple[st
 
     With `is_proven` the problem is known to have no placement: then constraints are relaxed in turn to find the one.
     """
-    must = [g for g in problem.groups if g.missing_cost is None and g.count]
+    numbered = [(i, g) for i, g in enumerate(problem.groups) if g.missing_cost is None and g.count]
+    must = [g for _, g in numbered]
     if not problem.types:
         return ("There are no node types.",) if must else ()
-    reasons = [reason for g in must if (reason := _no_node(problem, g))]
+    reasons = [reason for g, group in numbered if (reason := _no_node(problem, g, group))]
     if not reasons:
-        reasons = [*_too_little(problem, must), *_limits(problem, must)]
+        reasons = [*_too_little(problem, must), *_limits(problem, numbered)]
     if is_proven and not reasons:
         reasons = _relaxed(problem)
     return tuple(reasons)
 
 
-def _no_node(problem: Problem, group: InstanceGroup) -> str | None:
+def _no_node(problem: Problem, g: int, group: InstanceGroup) -> str | None:
     """Return why no node type can hold one instance of the group."""
-    g = problem.groups.index(group)
     if problem.most[:, problem.group_of == g].any():
         return None
     allowed = [t for t in problem.types if group.node_types is None or t.name in group.node_types]
@@ -68,13 +68,12 @@ def _too_little(problem: Problem, must: list[InstanceGroup]) -> list[str]:
     return reasons
 
 
-def _limits(problem: Problem, must: list[InstanceGroup]) -> list[str]:
+def _limits(problem: Problem, numbered: list[tuple[int, InstanceGroup]]) -> list[str]:
     """Return the groups of which even empty nodes hold too few."""
     if any(t.supply is None for t in problem.types):
         return []
     reasons = []
-    for group in must:
-        g = problem.groups.index(group)
+    for g, group in numbered:
         per_node = [int(problem.most[t, problem.group_of == g].max()) for t in range(len(problem.types))]
         room = sum(n * (t.supply or 0) for n, t in zip(per_node, problem.types, strict=True))
         if room < group.count:

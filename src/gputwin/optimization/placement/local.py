@@ -21,13 +21,13 @@ def improve(problem: Problem, packing: Packing, *, deadline: float, seed: int = 
     for _ in range(rounds):
         if process_time() > deadline:
             break
-        fresh = _rebuilt(problem, best, rng)
+        fresh = _rebuilt(problem, best, rng, deadline)
         if _rank(problem, fresh) <= _rank(problem, best):
             best = fresh
     return best
 
 
-def _rebuilt(problem: Problem, packing: Packing, rng: np.random.Generator) -> Packing:
+def _rebuilt(problem: Problem, packing: Packing, rng: np.random.Generator, deadline: float) -> Packing:
     """Return the packing after its emptiest nodes and some others were emptied and their instances placed again."""
     rows = [(u.node_type, u.pattern) for u in packing.uses for _ in range(u.nodes)]
     if not rows:
@@ -45,7 +45,7 @@ def _rebuilt(problem: Problem, packing: Packing, rng: np.random.Generator) -> Pa
                 for _ in range(n):
                     nodes.put(row, choice)
     left = np.array(nodes.packing().missing, np.int64)
-    return fill(problem, nodes, left, "best-fit").packing()
+    return fill(problem, nodes, left, "best-fit", deadline=deadline).packing()
 
 
 def _filled(problem: Problem, node_type: int, pattern: tuple[tuple[int, int], ...]) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
 
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.optimization.placement.problem import Pattern, Problem
@@ -36,45 +37,64 @@ def fits(problem: Problem, node_type: int, pattern: Pattern) -> bool:
 
 def devices_of(problem: Problem, node_type: int, pattern: Pattern) -> list[tuple[int, tuple[int, ...]]] | None:
     """Return (choice, its devices) of each instance of the pattern; None where shares do not fit on single devices."""
-    wanted = []
+    by_shape: dict[tuple[int, int], list[int]] = {}
     for choice, n in pattern:
         group = problem.groups[problem.group_of[choice]]
         if group.gpus:
-            wanted += [(choice, group.gpus, group.gpu_milli)] * n
-    wanted.sort(key=lambda w: (-w[2], -w[1], w[0]))
-    free = [WHOLE_GPU_MILLI] * problem.types[node_type].gpus
-    found = _assign(wanted, free, 0, [], [_MOST_STEPS])
-    return found
+            by_shape.setdefault((group.gpu_milli, group.gpus), []).extend([choice] * n)
+    wanted = tuple((milli, gpus, len(by_shape[milli, gpus])) for milli, gpus in sorted(by_shape, reverse=True))
+    found = assign_devices(problem.types[node_type].gpus, wanted)
+    if found is None:
+        return None
+    choices = [choice for milli, gpus, _ in wanted for choice in by_shape[milli, gpus]]
+    return list(zip(choices, found, strict=True))
 
 
-def _assign(
-    wanted: Sequence[tuple[int, int, int]],
-    free: list[int],
-    at: int,
-    done: list[tuple[int, tuple[int, ...]]],
-    steps: list[int],
-) -> list[tuple[int, tuple[int, ...]]] | None:
-    """Return a full assignment by depth-first search, the fullest devices that fit first."""
-    if at == len(wanted):
-        return list(done)
-    steps[0] -= 1
-    if steps[0] < 0:
-        return None
-    choice, count, milli = wanted[at]
-    order = sorted((d for d in range(len(free)) if free[d] >= milli), key=lambda d: (free[d], d))
-    if len(order) < count:
-        return None
-    # Several devices: the fullest that fit, as one option; one device: each different level of use is an option.
-    options = [tuple(order[:count])] if count > 1 else [(d,) for d in {free[d]: d for d in reversed(order)}.values()]
-    options.sort(key=lambda o: free[o[0]])
-    for option in options:
-        for d in option:
-            free[d] -= milli
-        done.append((choice, option))
-        found = _assign(wanted, free, at + 1, done, steps)
-        if found is not None:
-            return found
-        done.pop()
-        for d in option:
-            free[d] += milli
-    return None
+@lru_cache(maxsize=100_000)
+def assign_devices(devices: int, wanted: tuple[tuple[int, int, int], ...]) -> tuple[tuple[int, ...], ...] | None:
+    """Return the devices of each instance of `wanted`, (share, GPUs, instances) by falling share; None: they do not fit."""
+    single = [(milli, gpus) for milli, gpus, n in wanted for _ in range(n)]
+    after = [0] * (len(single) + 1)
+    for i in range(len(single) - 1, -1, -1):
+        after[i] = after[i + 1] + single[i][0] * single[i][1]
+    search = _Assignment(single, after, [WHOLE_GPU_MILLI] * devices)
+    return tuple(search.done) if search.goes_on(0) else None
+
+
+class _Assignment:
+    """Depth first over instances, the fullest devices that fit first; what was found not to fit is not tried again."""
+
+    def __init__(self, wanted: list[tuple[int, int]], after: list[int], free: list[int]) -> None:
+        self.wanted, self.after, self.free = wanted, after, free
+        self.done: list[tuple[int, ...]] = []
+        self.failed: set[tuple[int, tuple[int, ...]]] = set()
+        self.smallest = wanted[-1][0] if wanted else 0
+        self.steps = _MOST_STEPS
+
+    def goes_on(self, at: int) -> bool:
+        """Return whether the instances from here on fit, `done` completed."""
+        if at == len(self.wanted):
+            return True
+        # Devices are alike, so only how full they are matters; no instance fits into less than the smallest share.
+        usable = tuple(sorted(f for f in self.free if f >= self.smallest))
+        if sum(usable) < self.after[at] or (at, usable) in self.failed or self.steps <= 0:
+            return False
+        self.steps -= 1
+        milli, count = self.wanted[at]
+        able = sorted((d for d, f in enumerate(self.free) if f >= milli), key=lambda d: (self.free[d], d))
+        tried = set()
+        for option in combinations(able, count):
+            levels = tuple(self.free[d] for d in option)
+            if levels in tried:
+                continue
+            tried.add(levels)
+            for d in option:
+                self.free[d] -= milli
+            self.done.append(option)
+            if self.goes_on(at + 1):
+                return True
+            self.done.pop()
+            for d in option:
+                self.free[d] += milli
+        self.failed.add((at, usable))
+        return False

@@ -33,6 +33,8 @@ _INTEGER_SECONDS = 5.0
 _MOST_RAISES = 100
 _STEPS, _STEPS_PER_SECOND = 60_000, 15_000
 """Steps of the search for patterns at first, and later, when nothing else has helped, per second that is left."""
+_GRACE_SECONDS = 1.5
+"""How much longer than its budget the search for a first packing may take."""
 _ANY_OBJECTIVE = 1 << 60
 _TIGHT = 0.1
 """Distance of the linear bound from the next whole objective, within which patterns are listed before diving."""
@@ -118,10 +120,14 @@ def _solve(
         search.note("start given", process_time(), warm)
     if method != "exact":
         for rule in SCORES:
+            # A first packing may take a little longer than the budget: without one there is no answer at all.
+            grace = _GRACE_SECONDS if search.packing is None else 0.0
+            if process_time() > search.deadline + grace:
+                break
             progress(f"{rule} decreasing")
             began = process_time()
-            search.note(f"{rule} decreasing", began, decreasing(problem, rule))
-    if method in ("auto", "columns") and not search.is_done:
+            search.note(f"{rule} decreasing", began, decreasing(problem, rule, deadline=search.deadline + grace))
+    if method in ("auto", "columns") and not search.is_done and search.left > 0:
         _by_columns(search, seed, progress)
         if search.is_impossible:
             return PlacementResult(problem, None, 0, tuple(search.attempts), _no_packing(problem, explain))
@@ -224,7 +230,7 @@ def _reach(search: _Search, generated: Generated, steps: int) -> tuple[Packing |
             if whole.is_settled:
                 return None, True
             continue
-        packing = _with_rest(problem, whole.packing)
+        packing = _with_rest(problem, whole.packing, search.deadline)
         if packing.is_complete(problem) and packing.objective(problem) <= search.bound:
             return packing, True
     return None, False
@@ -240,7 +246,7 @@ def _core(problem: Problem, generated: Generated) -> Problem:
     return replace(problem, groups=tuple(groups))
 
 
-def _with_rest(problem: Problem, packing: Packing) -> Packing:
+def _with_rest(problem: Problem, packing: Packing, deadline: float) -> Packing:
     """Return the packing with what it leaves out filled into its nodes."""
     nodes = Nodes(problem)
     for use in packing.uses:
@@ -251,7 +257,7 @@ def _with_rest(problem: Problem, packing: Packing) -> Packing:
                 for _ in range(n):
                     nodes.put(row, choice)
     left = np.array(nodes.packing().missing, np.int64)
-    return fill(problem, nodes, left, "best-fit").packing()
+    return fill(problem, nodes, left, "best-fit", deadline=deadline).packing()
 
 
 def _is_impossible(problem: Problem, bound: int) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import polars as pl
 
@@ -25,6 +26,7 @@ from gputwin.report.page import (
     Tone,
 )
 from gputwin.report.sections.load import tone_of
+from gputwin.report.sections.requests import request_rate
 from gputwin.report.sections.workload import arrivals_figure
 from gputwin.report.subject import Subject
 from gputwin.traces.lifetimes import LIFE_COLUMNS, observed, with_lives
@@ -86,7 +88,7 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
         cards.append(Card("Requests", format_count(d.requests), "to model-serving systems"))
     for count, label, note in (
         (d.users, "Users", "who submitted tasks"),
-        (d.applications, "Applications", "whose replicas the tasks are"),
+        (d.applications, "Applications", "each task is a replica of one"),
         (len(d.metrics), "Metrics", f"{sum(d.metrics.values()):,} samples"),
         (d.jobs, "Jobs", f"{d.instances:,} instances"),
     ):
@@ -99,6 +101,9 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
 
 def _chart(subject: Subject) -> FigurePart | None:
     """Return GPUs held and waited for over time, or what else shows the load: tasks running, or arrivals."""
+    if not subject.description.tasks and (rate := request_rate(subject)) is not None:
+        rate.figure.update_layout(height=300)
+        return replace(rate, id="answer-requests")
     series = subject.analysis.table("cluster", "over_time")
     if series is None or series.height < 2:
         return arrivals_figure(subject)

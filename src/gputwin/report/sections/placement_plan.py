@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import polars as pl
 from plotly import graph_objects as go
@@ -14,6 +16,7 @@ from gputwin.report.figures import blank, layout_of, plain
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 
 _BARS = 120
+_PANELS_BELOW_EACH_OTHER = 5
 RESOURCE_WORDS = {
     "gpu_milli": "GPUs",
     "cpu_milli": "CPU",
@@ -55,8 +58,8 @@ def verdict(result: PlacementResult) -> str:
         return f"{text} No placement does better: proven."
     if problem.unit == UNITS["demand"]:
         left = (result.objective or 0) / 1e6
-        return f"{text} {percent(left, 1)} of the demand is left out; every placement leaves out "
-        f"{percent(result.bound / 1e6, 1)} or more."
+        least = percent(result.bound / 1e6, 1)
+        return f"{text} {percent(left, 1)} of the demand is left out; every placement leaves out {least} or more."
     above = f"so this is at most {percent((result.gap or 0.0), 1)} above the best"
     return f"{text} Any placement takes at least {result.bound:,} {problem.unit}, {above}."
 
@@ -103,10 +106,13 @@ def _bars(result: PlacementResult) -> FigurePart:
     frame = fill_frame(result)
     panels = list(dict.fromkeys(zip(frame["type"], frame["resource"], strict=True)))
     titles = [plain(f"{kind}: {RESOURCE_WORDS.get(resource, resource)}", 40) for kind, resource in panels]
+    # Two beside each other where there are many, so that the picture fits a printed page.
+    wide = 2 if len(panels) > _PANELS_BELOW_EACH_OTHER else 1
+    deep = math.ceil(len(panels) / wide)
     figure: go.Figure = make_subplots(
-        len(panels), 1, subplot_titles=titles, vertical_spacing=0.35 / max(len(panels), 1)
+        deep, wide, subplot_titles=titles, vertical_spacing=0.35 / max(deep, 1), horizontal_spacing=0.08
     )
-    figure.update_layout(layout_of(height=80 + 95 * len(panels), showlegend=False))
+    figure.update_layout(layout_of(height=80 + 95 * deep, showlegend=False))
     for i, (kind, resource) in enumerate(panels):
         part = frame.filter((pl.col("type") == kind) & (pl.col("resource") == resource))
         figure.add_bar(
@@ -115,10 +121,10 @@ def _bars(result: PlacementResult) -> FigurePart:
             width=part["nodes"].to_list(),
             offset=0,
             hovertemplate="node %{x:,}: %{y:.1%}<extra></extra>",
-            row=i + 1,
-            col=1,
+            row=i // wide + 1,
+            col=i % wide + 1,
         )
-        figure.update_yaxes(range=[0, 1], tickformat=".0%", row=i + 1, col=1)
+        figure.update_yaxes(range=[0, 1], tickformat=".0%", row=i // wide + 1, col=i % wide + 1)
     caption = (
         "Each bar is a node (a run of nodes where there are many), the fullest first; its height is the share of the "
         "resource that is taken."

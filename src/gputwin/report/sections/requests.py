@@ -23,7 +23,8 @@ def requests(subject: Subject) -> Section | None:
     has_requests = bool(subject.description.requests)
     parts: list[Part] = [] if topic is None else [*_cards(topic)]
     if has_requests:
-        parts += [*_rate(subject), *_tokens(subject), *_durations(subject)]
+        rate = request_rate(subject)
+        parts += [*(() if rate is None else (rate,)), *_tokens(subject), *_durations(subject)]
     if topic is not None:
         parts += [*_tables(topic), *([Findings(topic.remarks)] if topic.remarks else [])]
     notes: tuple[str, ...] = () if topic is None else topic.notes
@@ -99,15 +100,18 @@ def _clients(clients: pl.DataFrame, names: tuple[str, ...], rows: tuple[tuple[st
     return TablePart(f"Clients{many}", {"client": Kind.CODE} | dict.fromkeys(names, Kind.NUMBER), rows)
 
 
-def _rate(subject: Subject) -> list[Part]:
+def request_rate(subject: Subject) -> FigurePart | None:
+    """Return requests over time; None for a trace without them."""
+    if not subject.description.requests:
+        return None
     times = known_times(subject.trace.scan("requests"), pl.col("submit_time"))
     if times.is_empty():
-        return []
+        return None
     timeline = subject.timeline.until(float(times.max()))  # type: ignore[arg-type]
     frame = aggregates.counts_over_time(times, timeline)
     figure = figures.counts_over_time(frame, timeline.axis, "requests per bin")
     caption = arrivals_caption(frame, subject, "requests", subject.description.requests)
-    return [FigurePart("request-rate", "Requests over time", figure, caption, frame)]
+    return FigurePart("request-rate", "Requests over time", figure, caption, frame)
 
 
 def _tokens(subject: Subject) -> list[Part]:

@@ -57,7 +57,7 @@ def _beside_philly(subject: Subject, topic: Topic) -> list[Part]:
     theirs = PHILLY.values[PHILLY.probabilities.index(0.5)]
     caption = f"The median is {duration(mine)} here and {duration(theirs)} in Philly."
     figure = charts.curves(frame, "of", "runtime", "tasks")
-    return [FigurePart("runtime-philly", "Runtime beside Philly's", figure, caption, frame, half=True)]
+    return [FigurePart("runtime-philly", "Runtime compared with Philly's", figure, caption, frame, half=True)]
 
 
 def _survival(topic: Topic) -> list[Part]:

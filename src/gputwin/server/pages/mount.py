@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import inspect
 import json
@@ -13,11 +14,12 @@ from typing import Annotated, Any
 from fastapi import FastAPI, Query, Request
 from fastapi import Path as InPath
 from fastapi.responses import HTMLResponse, Response
+from nicegui import Client, ui
 from nicegui import app as nicegui_app
-from nicegui import ui
 from nicegui.element import Element
 
 from gputwin.core.errors import GputwinError
+from gputwin.server.answers import plain_json
 from gputwin.server.pages import about, home, new, runs, traces
 from gputwin.server.pages import blocks as b
 from gputwin.server.requests import ForecastRequest, PlanRequest
@@ -27,15 +29,19 @@ from gputwin.simulation.job_selection import SORTS, JobQuery
 
 _HEAD = '<link rel="stylesheet" href="/assets/dashboard.css"><script src="/assets/theme.js"></script>'
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
+_FORGET_SECONDS = 20.0
 _COMPONENT = Path(__file__).parent / "components" / "page.js"
 
 
 class PageElement(Element, component=_COMPONENT):
-    """The one element of a page: its data are given to the component, which shows them as text."""
+    """The one element of a page: its data are given to the component, which shows them as text.
+
+    They go as one text: NiceGUI would watch every entry of a dictionary for changes, and a page never changes.
+    """
 
     def __init__(self, page: dict[str, Any]) -> None:
         super().__init__()
-        self._props["page"] = page
+        self._props["data"] = plain_json(page)
 
 
 Shown = b.Page | Awaitable[b.Page]
@@ -55,6 +61,8 @@ def mount(app: FastAPI, service: Service) -> None:
             page = b.Page("", title, [b.statement(str(error), "warning")], crumbs=[b.link("Traces and runs", "/")])
         ui.page_title(f"{page.title} · gputwin")
         PageElement(page.to_json(signed))
+        # Nothing is ever pushed to a page. Its queue would be looked at ten times a second, for a minute after each visit.
+        ui.context.client.outbox.stop()
 
     def at(path: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         return ui.page(path, response_timeout=20.0)
@@ -142,6 +150,14 @@ def mount(app: FastAPI, service: Service) -> None:
         show_welcome_message=False,
     )
     nicegui_app.on_exception(lambda error: None)
+    nicegui_app.on_startup(_forget_visits)
+
+
+async def _forget_visits() -> None:
+    """Forget pages whose browser never came back for them; programs that only read pages leave thousands."""
+    while True:
+        await asyncio.sleep(_FORGET_SECONDS / 4)
+        Client.prune_instances(client_age_threshold=_FORGET_SECONDS)
 
 
 def _task(service: Service, id_: str) -> b.Page:

@@ -23,7 +23,7 @@ _PLAIN = ("load_scale", "seed", "sla_wait_seconds", "resolution_seconds")
 _PARTS = {
     "faults": ("Failures of nodes", "Nodes fail and are repaired"),
     "checkpoints": ("Checkpoints", "When jobs save their work, and what that takes"),
-    "elasticity": ("Elastic jobs", "Running jobs may be shrunk to let others in"),
+    "elasticity": ("Elastic jobs", "Jobs may have other sizes than they ask for"),
 }
 _LABELS = {
     "load_scale": "Demand, times the trace's",

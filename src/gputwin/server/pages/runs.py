@@ -12,7 +12,7 @@ from gputwin.server.tasks import State
 from gputwin.server.views import cluster_view, node_view
 from gputwin.server.workspace import MissingError, check_id
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
-from gputwin.simulation.job_selection import JobQuery, select_jobs
+from gputwin.simulation.job_selection import JobQuery
 from gputwin.simulation.result import OUTCOMES
 from gputwin.simulation.verdict import CAUSE_WORDS
 
@@ -131,7 +131,7 @@ def node(service: Service, id_: str, number: int) -> b.Page:
 def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
     """Return the jobs of a run, filtered, sorted, a page at a time; the address says which."""
     page = _page(service, id_, "jobs", "Jobs")
-    total, found = select_jobs(service.workspace.run(id_), query)
+    total, found = service.workspace.jobs(id_, query)
     outcomes = [("", "any"), *((o, o.replace("_", " ")) for o in OUTCOMES)]
     causes = [("", "any"), *((c, CAUSE_WORDS.get(c, c)) for c in CAUSE_NAMES)]
     fields = [

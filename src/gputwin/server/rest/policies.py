@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Annotated, Any
 
@@ -50,16 +51,17 @@ def policies() -> list[dict[str, Any]]:
 def policies_router(service: Service) -> APIRouter:
     """Return the routes on policies, scenarios and tasks."""
     router = APIRouter(prefix="/api", responses=PROBLEMS)
+    listed = functools.cache(policies)
 
     @router.get("/health", tags=["server"], summary="Is it there")
-    def health() -> Health:
+    async def health() -> Health:
         space = service.workspace
         running = sum(task.state == "running" for task in service.tasks.all())
         return Health(version=VERSION, traces=len(space.trace_ids()), runs=len(space.runs()), running_tasks=running)
 
     @router.get("/policies", tags=["scenarios"], summary="Every policy, its rule and parameters")
-    def list_policies() -> Any:
-        return Json(policies())
+    async def list_policies() -> Any:
+        return Json(listed())
 
     @router.get("/scenarios/schema", tags=["scenarios"], summary="JSON schema of a scenario's fields")
     def schema() -> Any:

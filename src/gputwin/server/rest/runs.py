@@ -12,13 +12,13 @@ from pydantic import BaseModel
 
 from gputwin.api.running import tenants as tenants_of
 from gputwin.report.html import as_csv
-from gputwin.server.answers import PROBLEMS, UNDER_WAY, Json, Kept, TaskRecord, Wait, record, settled, told
+from gputwin.server.answers import PROBLEMS, UNDER_WAY, Json, TaskRecord, Wait, record, settled, told
 from gputwin.server.downloads import Zip, zipped
 from gputwin.server.requests import RunRequest
 from gputwin.server.service import Service
 from gputwin.server.views import cluster_view, node_view
 from gputwin.server.workspace import ID_PATTERN
-from gputwin.simulation.job_selection import JobQuery, select_jobs
+from gputwin.simulation.job_selection import JobQuery
 
 RunId = Annotated[str, InPath(pattern=ID_PATTERN, max_length=64)]
 Table = Literal["jobs", "segments", "series", "placements", "nodes", "groups"]
@@ -38,10 +38,10 @@ class Started(BaseModel):
 def runs_router(service: Service) -> APIRouter:
     """Return the routes below /api/runs, and /api/compare."""
     router = APIRouter(prefix="/api", tags=["runs"], responses=PROBLEMS)
-    space, kept = service.workspace, Kept()
+    space = service.workspace
 
     @router.get("/runs", summary="All runs, the latest first")
-    def list_runs(trace: Annotated[str | None, Query(max_length=64)] = None) -> Any:
+    async def list_runs(trace: Annotated[str | None, Query(max_length=64)] = None) -> Any:
         return Json([r for r in space.runs() if trace is None or r["trace"] == trace])
 
     @router.post("/runs", status_code=202, summary="Start a run; the same scenario never runs twice")
@@ -76,12 +76,8 @@ def runs_router(service: Service) -> APIRouter:
         limit: Annotated[int, Query(ge=1, le=1000)] = 50,
     ) -> Any:
         query = JobQuery(text, tenant, outcome, cause, least_wait, sort, descending, offset, limit)
-
-        def page() -> dict[str, Any]:
-            total, jobs = select_jobs(space.run(run), query)
-            return {"total": total, "offset": offset, "jobs": jobs.to_dicts()}
-
-        return kept.answer((space.run_path(run), query), page)
+        total, jobs = space.jobs(run, query)
+        return Json({"total": total, "offset": offset, "jobs": jobs.to_dicts()})
 
     @router.get("/runs/{run}/explain", responses=UNDER_WAY, summary="Why a job waited")
     async def explain(
@@ -91,11 +87,11 @@ def runs_router(service: Service) -> APIRouter:
 
     @router.get("/runs/{run}/series", summary="The cluster over time: queue, allocation, fragmentation")
     def series(run: RunId) -> Any:
-        return kept.answer((space.run_path(run), "series"), lambda: space.run(run).series.to_dict(as_series=False))
+        return Json(space.run(run).series.to_dict(as_series=False))
 
     @router.get("/runs/{run}/tenants", summary="Who waits, and who holds what others wait for")
     def tenants(run: RunId) -> Any:
-        return kept.answer((space.run_path(run), "tenants"), lambda: tenants_of(space.run(run)).to_json())
+        return Json(tenants_of(space.run(run)).to_json())
 
     @router.get("/runs/{run}/cluster", summary="Every node and device at one moment")
     def cluster(
@@ -105,11 +101,11 @@ def runs_router(service: Service) -> APIRouter:
             float | None, Query(allow_inf_nan=False, description="The moment, s of the trace's clock.")
         ] = None,
     ) -> Any:
-        return kept.answer((space.run_path(run), share, time), lambda: cluster_view(space.run(run), share, time))
+        return Json(cluster_view(space.run(run), share, time))
 
     @router.get("/runs/{run}/nodes/{node}", summary="A node and the jobs that ran on it")
     def node(run: RunId, node: Annotated[int, InPath(ge=0, le=10**7)]) -> Any:
-        return kept.answer((space.run_path(run), "node", node), lambda: node_view(space.run(run), node))
+        return Json(node_view(space.run(run), node))
 
     @router.get("/runs/{run}/download", response_class=Zip, summary="The whole run as a zip archive")
     def download(run: RunId) -> Any:

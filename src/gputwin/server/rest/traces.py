@@ -31,7 +31,7 @@ def traces_router(service: Service) -> APIRouter:
     space = service.workspace
 
     @router.get("", summary="All traces, the latest first")
-    def list_traces() -> list[dict[str, Any]]:
+    async def list_traces() -> list[dict[str, Any]]:
         return [space.trace_record(id_) for id_ in space.trace_ids()]
 
     @router.post("", status_code=202, summary="Read files as a trace")
@@ -94,7 +94,7 @@ def traces_router(service: Service) -> APIRouter:
     async def check(trace: TraceId, cluster: ClusterName = None, wait: Wait = 0.0) -> Any:
         return await _document(lambda: service.check_document(trace, cluster), wait)
 
-    @router.get("/{trace}/queueing", responses=UNDER_WAY, summary="Theory beside simulation and trace")
+    @router.get("/{trace}/queueing", responses=UNDER_WAY, summary="Theory compared with simulation and trace")
     async def queueing(trace: TraceId, cluster: ClusterName = None, wait: Wait = 0.0) -> Any:
         return await _document(lambda: service.queueing_document(trace, cluster), wait)
 

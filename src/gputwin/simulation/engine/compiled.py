@@ -87,6 +87,18 @@ def compiled_as(function: F, signature: Any) -> F:
     return result
 
 
+def vectorized(signature: str) -> Callable[[F], F]:
+    """Return a decorator that compiles a function now for one signature, its loops for several numbers at a time."""
+
+    def compile_now(function: F) -> F:
+        with _cached_here():
+            config.LOOP_VECTORIZE = type(config.LOOP_VECTORIZE)(1)
+            result: F = njit(signature, cache=True, _nrt=False)(function)
+        return result
+
+    return compile_now
+
+
 def only_version(function: Any) -> Any:
     """Return what `compiled_as` made, with its entry point."""
     (version,) = function.overloads.values()

@@ -19,7 +19,7 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END
 from gputwin.simulation.engine.fit.totals import PASSED, begin_waiting, note_arrival
 from gputwin.simulation.engine.queue.jobs import WAITING, insert, push, remove, take_out
-from gputwin.simulation.engine.state.events import CORRECT, FINISH, schedule
+from gputwin.simulation.engine.state.events import CORRECT, FINISH, RELAX, schedule
 from gputwin.simulation.engine.state.lives import (
     BY_DRAIN,
     BY_FINISH,
@@ -71,6 +71,8 @@ def enqueue(world: World, j: int, now: float, key: float) -> None:
     if world.settings[0].fair != 0:
         note_waiting(world, j)
     push(world.queue, q, j, key)
+    if world.settings[0].delays != 0 and world.lives.forms[s].patience < np.inf:
+        schedule(world.events, now + world.lives.forms[s].patience, RELAX, j)
 
 
 @inlined
@@ -93,9 +95,9 @@ def start(world: World, j: int, now: float) -> None:
         schedule(world.events, job.believed_end, CORRECT, j)
 
 
-@compiled
-def start_waiting(world: World, j: int, now: float) -> None:
-    """Start job j, which has just been placed, out of the queue."""
+@inlined
+def _leave_queue(world: World, j: int, now: float) -> None:
+    """Take the waiting job j out of its queue, and charge its wait to causes."""
     job = world.queue.jobs[j]
     q = queue_of(world, wide(job.shape))
     remove(world.queue, q, j)
@@ -107,7 +109,28 @@ def start_waiting(world: World, j: int, now: float) -> None:
         end_wait(world.causes, world.queue.shapes, wide(job.shape), j, since, now)
     if world.settings[0].fair != 0:
         world.turns.waiting[job.tenant] -= 1
+
+
+@compiled
+def start_waiting(world: World, j: int, now: float) -> None:
+    """Start job j, which has just been placed, out of the queue."""
+    _leave_queue(world, j, now)
     start(world, j, now)
+
+
+@compiled
+def relax(world: World, j: int, now: float, order: Any) -> None:
+    """Let job j, if it has waited for so long, go on waiting in its next form: its instances may be further apart."""
+    job, life = world.queue.jobs[j], world.lives.records[j]
+    form = world.lives.forms[job.shape]
+    if job.outcome != WAITS or life.queued + form.patience != now:
+        return
+    _leave_queue(world, j, now)
+    life.waited += now - life.queued
+    life.queued = now
+    _keep_causes(world, j)
+    job.shape = form.next
+    requeue(world, j, now, order)
 
 
 @inlined
@@ -189,9 +212,15 @@ def _end_segment(world: World, j: int, now: float, why: int) -> None:
         life.overhead += lives.costs[SAVE_LATER] if why == BY_PREEMPTION else lives.costs[SAVE]
     life.lost += job.done - life.safe
     job.done = life.safe
+    _keep_causes(world, j)
+
+
+@inlined
+def _keep_causes(world: World, j: int) -> None:
+    """Add the causes of job j's last wait, which has ended, to those of its earlier ones."""
     if world.settings[0].attributes != 0:
         for c in range(CAUSES):
-            lives.earlier[j, c] += world.causes.share[j, c]
+            world.lives.earlier[j, c] += world.causes.share[j, c]
             world.causes.share[j, c] = 0.0
 
 
@@ -208,7 +237,8 @@ def resize(world: World, j: int, target: int, now: float) -> None:
     if job.start < now:
         log_segment(lives, world.queue.jobs, world.slots, size, j, now, wide(BY_RESIZE))
     lives.counts[INSTANCES] += wanted - size
-    lives.counts[SHRUNK] += (wanted < full) - (size < full)
+    if world.settings[0].elastic != 0:
+        lives.counts[SHRUNK] += (wanted < full) - (size < full)
     if wanted < size:
         release(world, job.first_slot + wanted, job.first_slot + size, now)
     else:

@@ -119,7 +119,8 @@ def run(
             else:
                 decide = _enter(world, arrival, decide, now, order, score, devices) or decide
             arrival += 1
-        if world.queue.counts[WAITING] > 0 and (decide or _look_again(world)):
+        waiting = world.queue.counts[WAITING] > 0 or world.planned[0] > 0
+        if waiting and (decide or _look_again(world)):
             world.counters[0].look_only = not decide
             if world.settings[0].recalculates != 0:
                 recalculate(world, now, order)

@@ -28,7 +28,7 @@ SETTINGS = np.dtype(
         ("changes", np.int64),  # jobs may be stopped, slowed or resized: their lives are kept
         ("preempts", np.int64),  # waiting jobs may make room
         ("ranked", np.int64),  # running jobs are kept in order of rank
-        ("neighbours", np.int64),  # rates depend on who runs beside a job
+        ("neighbours", np.int64),  # rates depend on who runs on a job's node, or IN_RACK; 0: on nobody
         ("elastic", np.int64),  # running jobs may be shrunk
         ("corrects", np.int64),  # who outlives its prediction is believed to run as long again
         ("totals", np.int64),  # the room of every waiting shape is counted
@@ -41,6 +41,7 @@ SETTINGS = np.dtype(
         ("victims", np.int64),  # whom a job may displace: BY_RANK, BY_BENEFIT or ON_BEST_NODE
         ("planned", np.int64),  # a planner says who runs, at rounds
         ("mig", np.int64),  # devices are cut into MIG instances
+        ("delays", np.int64),  # waiting jobs hold out for a node or a rack for some time
     ],
     align=True,
 )
@@ -86,7 +87,7 @@ class World(NamedTuple):
     lives: Lives  # kept only in runs with change
     outages: Outages
     tenants: Tenants  # kept only in runs with fairness
-    planned: SmallInts  # of a planner: how many jobs are to start at this round, then which, in order
+    planned: SmallInts  # of a planner: how many jobs start or change at this round, then each with its shape, in order
     turns: Turns
     cohorts: Cohorts  # kept only in runs with a tree of quotas
     speeds: Floats  # [kind of job, GPU model]: work a second
@@ -105,6 +106,8 @@ STRICT, GREEDY, EASY, CONSERVATIVE, LOSS, FAIR_STRICT, FAIR_GREEDY = range(7)
 """What may overtake a job that does not fit: SETTINGS.backfill; the last two with fairness between tenants."""
 BY_RANK, BY_BENEFIT, ON_BEST_NODE = range(3)
 """Whom a job that does not fit may displace: SETTINGS.victims."""
+ON_NODE, IN_RACK = 1, 2
+"""Who changes the rate of a job: SETTINGS.neighbours."""
 BY_SCORE, CONSOLIDATE, TOPOLOGY = range(3)
 """How the instances of a gang are spread: SETTINGS.gang."""
 WAITS, RUNS, FINISHED, NEVER_FITS, LOST, GAVE_UP = range(6)

@@ -110,21 +110,15 @@ class RoundDriver:
         """Say who must yield and who starts."""
         world, mechanism = stepper.world, self.mechanism
         ids, jobs = mechanism.ids, world.queue.jobs
-        capacity = _capacity(world, len(self.models))
+        capacity = gpus_by_model(world, len(self.models))
         mechanism.plan(now, lambda: self._snapshot(world, capacity, now))
         able = (self._throughputs[ids] > 0) & mechanism.is_planned[:, None]
         picked, order = mechanism.pick(self._gpus[ids], able, capacity)
         changed = picked != self._held
         stopped, started = ids[changed & (self._held >= 0)], order[changed[order]]
-        jobs["shape"][ids[started]] = self._base[ids[started]] + self.shapes * (1 + picked[started])
+        shapes = self._base[ids[started]] + self.shapes * (1 + picked[started])
         starts = np.concatenate([self._without, ids[started]])
-        world.planned[0] = starts.size
-        world.planned[1 : 1 + starts.size] = starts
-        stepper.make_room(stopped.size + 1)
-        for j in stopped.tolist():
-            schedule_from_outside(stepper.world.events, now, int(YIELD), j)
-        if starts.size:
-            schedule_from_outside(stepper.world.events, now, int(ROUND), 0)
+        carry_out(stepper, now, stopped, starts, np.concatenate([jobs["shape"][self._without], shapes]))
         self._held = picked
 
     def _snapshot(self, world: World, capacity: Floats, now: float) -> Snapshot:
@@ -146,7 +140,18 @@ class RoundDriver:
         )
 
 
-def _capacity(world: World, models: int) -> Floats:
+def carry_out(stepper: Stepper, now: float, stopped: Ints, jobs: Ints, shapes: Ints) -> None:
+    """Have jobs stopped, and then others started as, or changed to, these shapes, in order."""
+    stepper.world.planned[0] = jobs.size
+    stepper.world.planned[1 : 1 + 2 * jobs.size] = np.column_stack([jobs, shapes]).ravel()
+    stepper.make_room(stopped.size + 1)
+    for j in stopped.tolist():
+        schedule_from_outside(stepper.world.events, now, int(YIELD), j)
+    if jobs.size:
+        schedule_from_outside(stepper.world.events, now, int(ROUND), 0)
+
+
+def gpus_by_model(world: World, models: int) -> Floats:
     """Return the GPUs of each model on nodes that are up."""
     nodes = world.machines.nodes
     up = nodes["state"] == UP

@@ -32,6 +32,11 @@ class GpuPower:
         """Return whether nobody measured it."""
         return self.source.startswith(_ASSUMED)
 
+    @property
+    def least_limit(self) -> float:
+        """Return the lowest limit that slowdowns are known for, W."""
+        return self.under_limit[0][0] if self.under_limit else 1.2 * self.context_watts
+
     def slowdown(self, limit: float) -> float:
         """Return how much longer work takes under a power limit, as a share: 0.1 is 10 % longer.
 
@@ -57,9 +62,8 @@ class GpuPower:
         return min(limit, self.load_watts)
 
     def _check(self, limit: float) -> None:
-        least = self.under_limit[0][0] if self.under_limit else 1.2 * self.context_watts
-        if not least <= limit:
-            raise UserError(f"power limit of {self.model} is {limit:g} W; give at least {least:g}")
+        if not self.least_limit <= limit:
+            raise UserError(f"power limit of {self.model} is {limit:g} W; give at least {self.least_limit:g}")
 
 
 _ZEUS = "You et al., Zeus, NSDI'23: published power traces, medians over workloads; idle and context are estimates"

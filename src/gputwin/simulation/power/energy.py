@@ -12,6 +12,9 @@ import numpy.typing as npt
 import polars as pl
 
 from gputwin.core.errors import InputError, UserError
+from gputwin.simulation.machines import numbered
+from gputwin.simulation.power.capped_load import capped_load
+from gputwin.simulation.power.caps import PowerCaps
 from gputwin.simulation.power.devices import SERVER_WATTS, SERVER_WATTS_PER_GPU, gpu_power
 
 Floats = npt.NDArray[np.float64]
@@ -98,11 +101,13 @@ def energy_of(
     *,
     limits: Mapping[str, float] | None = None,
     grid: Grid | None = None,
+    caps: PowerCaps | None = None,
 ) -> Energy:
     """Return the energy of a run from its first start to its last end.
 
     Every node is on all the time and every GPU draws its bare idle; a GPU that some job holds has a context loaded; a
-    job that holds a share of a GPU adds that share of the load. `limits` are power limits by GPU model, W.
+    job that holds a share of a GPU adds that share of the load. `limits` are power limits by GPU model, W, `caps` what
+    nodes and racks may draw.
     """
     grid = grid or Grid()
     if not segments.height:
@@ -119,11 +124,14 @@ def energy_of(
     context = np.array([d.context_watts - d.idle_watts for d in draws])
     capped = limits or {}
     load = np.array([d.draw(_limit(capped, m)) - d.context_watts for d, m in zip(draws, models, strict=True)])
+    loaded = (load[node] * held["share"].to_numpy(), held["start_time"].to_numpy(), held["end_time"].to_numpy())
+    if caps is not None and not caps.waits:
+        loaded = capped_load(held, models, counts, numbered(nodes["rack"]), caps)
     parts = [
         (on, *whole),
         (idle, *whole),
         (context[node], held["fresh_start"].to_numpy(), held["end_time"].to_numpy()),
-        (load[node] * held["share"].to_numpy(), held["start_time"].to_numpy(), held["end_time"].to_numpy()),
+        loaded,
     ]
     servers, bare, contexts, loads = (float((w * (b - a)).sum()) / JOULES_PER_KWH for w, a, b in parts)
     carbon = sum(grid.grams_of(w, a, b) for w, a, b in parts) / 1000.0

@@ -13,7 +13,7 @@ import numpy as np
 
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.state.records import Floats
-from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.rules import Changes, Scheduler
 from gputwin.simulation.run import run
 from gputwin.simulation.typical import typical_jobs
 from gputwin.simulation.workload import Workload
@@ -39,8 +39,9 @@ class Benchmark:
     reference_jobs: int
     make: Callable[[int, int], tuple[Workload, Cluster]]
     """From a number of jobs and a seed."""
-    few_shapes: str | None = None
-    """The benchmark of the same rule with few shapes, for one with many."""
+    pair: str | None = None
+    """What it is compared with: the same rule with few shapes, for one with many; the same jobs without failures."""
+    changes: Changes | None = None
     large: bool = False
     """Takes minutes and gigabytes, so it runs only when asked for."""
 
@@ -49,8 +50,8 @@ class Benchmark:
 class Measurement:
     """What one benchmark took; all seconds of CPU are user time. `most_waiting`: jobs in the queue at its longest.
 
-    `ratio` is to plain Python on the first jobs; `ratio_to_few_shapes` to the speed with few shapes under the same rule
-    of overtaking, where that was measured too.
+    `ratio` is to plain Python on the first jobs; `ratio_to_pair` to the speed of the benchmark it is compared with, where
+    that was measured too.
     """
 
     name: str
@@ -64,21 +65,21 @@ class Measurement:
     mean_wait_seconds: float
     most_waiting: int
     shapes: int
-    ratio_to_few_shapes: float | None = None
+    ratio_to_pair: float | None = None
 
 
 def measure(benchmark: Benchmark, jobs: int, seed: int) -> Measurement:
     """Return what `jobs` jobs of the benchmark take; memory is right only in a fresh process."""
-    rules = benchmark.scheduler
-    run(*benchmark.make(_WARM_UP_JOBS, seed), rules)
+    rules, changes = benchmark.scheduler, benchmark.changes
+    run(*benchmark.make(_WARM_UP_JOBS, seed), rules, changes=changes)
     before = _resident_bytes()
     workload, cluster = benchmark.make(jobs, seed)
-    seconds, outcome = cpu_seconds(lambda: run(workload, cluster, rules))
+    seconds, outcome = cpu_seconds(lambda: run(workload, cluster, rules, changes=changes))
     grown = _peak_bytes() - before
     submit, start = workload.jobs["submit"], outcome.world.queue.jobs["start"].copy()
     del outcome
     if seconds < SHORT_SECONDS:
-        seconds = min(seconds, cpu_seconds(lambda: run(workload, cluster, rules))[0])
+        seconds = min(seconds, cpu_seconds(lambda: run(workload, cluster, rules, changes=changes))[0])
     reference = None
     if benchmark.reference_jobs:
         first = replace(workload, jobs=workload.jobs[: benchmark.reference_jobs])

@@ -19,6 +19,7 @@ from gputwin.autoscaling.serving.run import Setting, serve
 from gputwin.autoscaling.serving.system import Engine, Load, Slots
 from gputwin.autoscaling.serving.workload import ENGINES
 from gputwin.core.rng import stream
+from gputwin.studies.bench.rounds import ROUNDS, round_milliseconds
 
 _DAY = 86_400.0
 _COMBINED, _MOST_US, _MOST_COMBINED_US = ("predictive", "hybrid"), 20.0, 60.0
@@ -46,17 +47,17 @@ SERVING = {
     )
 }
 DECIDE = "decide"
-SCALING = (*SERVING, DECIDE)
-"""All benchmarks of autoscaling by name."""
+SCALING = (*SERVING, DECIDE, *ROUNDS)
+"""All benchmarks of autoscaling, and of a planner's rounds, by name."""
 
 
 @dataclass(frozen=True)
 class ScalingMeasurement:
-    """CPU time of one serving run (s) or of one decision by a rule (µs), and the most it may take."""
+    """CPU time of one serving run (s), of one decision by a rule (µs) or of one round (ms), and the most it may take."""
 
     name: str
     count: int
-    """Requests, or decisions."""
+    """Requests, decisions, or active jobs."""
     value: float
     unit: str
     most: float
@@ -70,6 +71,11 @@ def measure_scaling(
     found: list[ScalingMeasurement] = []
     for name in names:
         progress(name)
+        if name in ROUNDS:
+            jobs, most = ROUNDS[name]
+            used = round_milliseconds(count or jobs, seed)
+            found.append(ScalingMeasurement(name, count or jobs, used, "CPU ms", most))
+            continue
         found += decisions(count or 20_000) if name == DECIDE else [_serving(SERVING[name], count, seed)]
     return tuple(found)
 

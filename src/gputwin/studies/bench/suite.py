@@ -13,7 +13,8 @@ from typing import Any
 
 from gputwin.core.errors import GputwinError, UserError
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.interruptions import Checkpoints, Faults
+from gputwin.simulation.rules import Changes, Scheduler
 from gputwin.simulation.tenants import Fairness
 from gputwin.simulation.workload import Workload
 from gputwin.studies.bench.commands import COMMANDS, CommandMeasurement, cpu_of, measure_commands
@@ -24,6 +25,7 @@ from gputwin.studies.bench.workloads import (
     MANY_SIZES,
     Kind,
     openb_pods,
+    over,
     pai_jobs,
     whole_gpu_cluster,
     whole_gpu_jobs,
@@ -50,9 +52,18 @@ def _overloaded_pai(jobs: int, seed: int) -> tuple[Workload, Cluster]:
     return pai_jobs(jobs, _OVERLOAD, seed)
 
 
+def _year(jobs: int, seed: int) -> tuple[Workload, Cluster]:
+    return over(_DAY * 365, whole_gpu_jobs(jobs, FOUR_SIZES, 0.92, seed)), whole_gpu_cluster()
+
+
+_DAY = 86_400.0
+_FAILURES = Changes(
+    faults=Faults(mtbf_seconds=30 * _DAY, repair_seconds=4 * 3600.0), checkpoints=Checkpoints(interval_seconds=3600.0)
+)
+"""Each node fails every 30 days; jobs go on from their last checkpoint, which they save every hour."""
 _OVERLOAD = 1.5
 """Of the GPUs: enough that jobs of hundreds of shapes wait at once."""
-_FIRST_FIT = Scheduler("fifo", "strict", "first-fit")
+_FIRST_FIT, _GREEDY = Scheduler("fifo", "strict", "first-fit"), Scheduler("fifo", "greedy", "first-fit")
 _MILLION, _STEADY = 1_000_000, _whole_gpus(FOUR_SIZES, 0.92)
 _BURST, _MIXED = _whole_gpus(FOUR_SIZES, 2.2), _whole_gpus(MANY_SIZES, 0.95)
 _BENCHMARKS = (
@@ -60,8 +71,10 @@ _BENCHMARKS = (
     Benchmark("fifo best-fit", Scheduler("fifo", "strict", "best-fit"), _MILLION, 5_000, _STEADY),
     Benchmark("sjf greedy, queue of 100,000", Scheduler("sjf", "greedy", "first-fit"), _MILLION, 20_000, _BURST),
     Benchmark("fifo easy", Scheduler("fifo", "easy", "first-fit"), _MILLION, 20_000, _MIXED),
-    Benchmark("srtf greedy", Scheduler("srtf", "greedy", "first-fit"), 200_000, 0, _MIXED),
-    Benchmark("las greedy", Scheduler("las", "greedy", "first-fit"), 200_000, 0, _MIXED),
+    Benchmark("srtf greedy", Scheduler("srtf", "greedy", "first-fit"), 200_000, 0, _STEADY),
+    Benchmark("las greedy", Scheduler("las", "greedy", "first-fit"), 200_000, 0, _STEADY),
+    Benchmark("a year", _GREEDY, 500_000, 0, _year),
+    Benchmark("a year of failures", _GREEDY, 500_000, 0, _year, pair="a year", changes=_FAILURES),
     Benchmark("drf greedy, 500 tenants", _fair("drf"), 200_000, 0, _many_tenants),
     Benchmark("quota greedy, 500 tenants", _fair("quota", share=0.02), 200_000, 0, _many_tenants),
     Benchmark("quota with reclaim, 500 tenants", _fair("quota", reclaim=1), 200_000, 0, _many_tenants),
@@ -78,11 +91,11 @@ _BENCHMARKS = (
     ),
     Benchmark(
         "fifo greedy, many shapes",
-        Scheduler("fifo", "greedy", "first-fit"),
+        _GREEDY,
         50_000,
         0,
         _overloaded_pai,
-        few_shapes="sjf greedy, queue of 100,000",
+        pair="sjf greedy, queue of 100,000",
     ),
     Benchmark(
         "fifo easy, many shapes",
@@ -90,7 +103,7 @@ _BENCHMARKS = (
         50_000,
         0,
         _overloaded_pai,
-        few_shapes="fifo easy",
+        pair="fifo easy",
     ),
     Benchmark("fgd openb", Scheduler("fifo", "loss", "fgd"), 12_000, 50, openb_pods),
     Benchmark("fifo first-fit, 10 M", _FIRST_FIT, 10 * _MILLION, 20_000, _STEADY, large=True),
@@ -138,16 +151,16 @@ def run_suite(
     commands = measure_commands([c for c in COMMANDS if (c in only if only else large)], jobs, seed, progress)
     scaling = measure_scaling([s for s in SCALING if not only or s in only], jobs, seed, progress)
     progress("warm start")
-    return Figures(_beside_few_shapes(measured), commands, warm_start_cpu_seconds(), scaling)
+    return Figures(_beside_pairs(measured), commands, warm_start_cpu_seconds(), scaling)
 
 
-def _beside_few_shapes(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """Return the measurements, those with many shapes as a ratio to the one with few, where there is one."""
+def _beside_pairs(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
+    """Return the measurements, with the ratio to the one each is compared with, where that was measured too."""
     speed = {m.name: m.jobs_per_cpu_second for m in measured}
     beside = []
     for m in measured:
-        few = BENCHMARKS[m.name].few_shapes
-        beside.append(replace(m, ratio_to_few_shapes=m.jobs_per_cpu_second / speed[few]) if few in speed else m)
+        pair = BENCHMARKS[m.name].pair
+        beside.append(replace(m, ratio_to_pair=m.jobs_per_cpu_second / speed[pair]) if pair in speed else m)
     return tuple(beside)
 
 

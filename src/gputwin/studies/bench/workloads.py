@@ -59,6 +59,15 @@ def whole_gpu_jobs(jobs: int, kinds: Sequence[Kind], load: float, seed: int) -> 
     return workload_of_kinds(np.cumsum(rng.exponential(1 / rate, jobs)), duration, asked, kind)
 
 
+def over(seconds: float, workload: Workload) -> Workload:
+    """Return the same jobs, their submissions and durations stretched so that the last is submitted after `seconds`."""
+    jobs = workload.jobs.copy()
+    factor = seconds / jobs["submit"][-1]
+    for name in ("submit", "duration", "predicted"):
+        jobs[name] *= factor
+    return replace(workload, jobs=jobs)
+
+
 def with_tenants(workload: Workload, tenants: int, seed: int) -> Workload:
     """Return the same jobs, of so many tenants: the k-th has a part of them like 1/k^0.8."""
     parts = 1.0 / np.arange(1, tenants + 1) ** 0.8

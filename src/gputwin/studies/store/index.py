@@ -155,6 +155,11 @@ class Index:
         with self._connection() as database:
             return str(database.execute("SELECT id FROM about").fetchone()[0])
 
+    def changes(self) -> int:
+        """Return SQLite's counter of changes to the file (bytes 24 to 27 of its header)."""
+        with (self.folder / INDEX_FILE).open("rb") as file:
+            return int.from_bytes(file.read(28)[24:], "big")
+
     def begin(self, key: str) -> int:
         """Return the number of an execution that starts now."""
         with self._transaction() as database:

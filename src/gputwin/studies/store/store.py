@@ -46,6 +46,10 @@ class RunStore:
         """Return what tells this store from all others."""
         return self._index.id
 
+    def changes(self) -> int:
+        """Return how often the index was written to: as long as it is the same, so are all lists."""
+        return self._index.changes()
+
     @staticmethod
     def key(scenario: Scenario, trace: Trace, cluster: Cluster | None = None) -> str:
         """Return the key of the scenario's run on the trace (`run_key`)."""

@@ -44,6 +44,7 @@ class Kpa:
     """
 
     name: ClassVar[str] = "knative"
+    tick_s: ClassVar[float] = TICK_S
     minimum: int = 0
     maximum: int = 100
     metric: str = "concurrency"

@@ -9,8 +9,8 @@ const PARTS = ["prose", "statement", "cards", "bullets", "findings", "figure"];
 
 export default {
   components: { Document, Figure, Form, Part, Table, Task, Tiles },
-  props: { page: Object },
-  data() { return { theme: window.gputwinTheme.name(), problem: "" }; },
+  props: { data: String },
+  data() { return { page: JSON.parse(this.data), theme: window.gputwinTheme.name(), problem: "" }; },
   computed: { nav() { return [["/", "Traces and runs"], ["/new", "New run"], ["/policies", "Policies"], ["/rest", "API"]]; } },
   mounted() { addEventListener("gputwin-theme", (event) => { this.theme = event.detail; }); },
   methods: {

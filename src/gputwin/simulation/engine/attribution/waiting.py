@@ -14,6 +14,7 @@ from gputwin.simulation.engine.attribution.causes import BEHIND, OUTAGE, QUOTA, 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.counting import catch_up, hold, hold_kind, release, release_kind, total_of_kind
 from gputwin.simulation.engine.fit.index import FULL, LOG_END, has_room
+from gputwin.simulation.engine.fit.rows import set_limits
 from gputwin.simulation.engine.fit.thresholds import PER_KIND
 from gputwin.simulation.engine.fit.totals import (
     CHANGED,
@@ -25,6 +26,7 @@ from gputwin.simulation.engine.fit.totals import (
     NOBODY,
     OPEN_SHAPES,
     PASSED,
+    total_of,
 )
 from gputwin.simulation.engine.queue.jobs import LISTED
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
@@ -155,7 +157,8 @@ def review(world: World, head: int, now: float) -> None:
         t = wide(totals.lists[CHANGED, k])
         totals.entries[t].changed = 0
         if totals.entries[t].holders > 0:
-            _move_mark(world, t, totals.entries[t].total, now)
+            _move_mark(world, t, total_of(totals, t), now)
+            set_limits(totals.rows, totals.thresholds, totals.entries, t)
     totals.state[CHANGED] = 0
     if world.settings[0].attributes == 0:
         return
@@ -230,7 +233,7 @@ def _lacking(world: World, s: int) -> int:
 @inlined
 def _lacks(world: World, g: int) -> bool:
     """Return whether group g lacks room, by its total."""
-    return g >= 0 and world.totals.entries[world.groups[g].request].total < world.groups[g].size
+    return g >= 0 and total_of(world.totals, wide(world.groups[g].request)) < world.groups[g].size
 
 
 @inlined

@@ -8,9 +8,19 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.index import touch
-from gputwin.simulation.engine.lifecycle import enter_rank, queue_of, requeue, stop
+from gputwin.simulation.engine.lifecycle import enter_rank, queue_of, relax, requeue, stop
 from gputwin.simulation.engine.queue.jobs import push, remove
-from gputwin.simulation.engine.state.events import BOOT, CROSS, DRAIN, NODE_DOWN, NODE_UP, PROMOTE, YIELD, schedule
+from gputwin.simulation.engine.state.events import (
+    BOOT,
+    CROSS,
+    DRAIN,
+    NODE_DOWN,
+    NODE_UP,
+    PROMOTE,
+    RELAX,
+    YIELD,
+    schedule,
+)
 from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, BY_PREEMPTION, FOR, MOST_STOPS, progress
 from gputwin.simulation.engine.state.outages import drained, draw_seconds, set_state
 from gputwin.simulation.engine.state.records import BOOTING, DOWN, DRAINING, OFF, UP, wide
@@ -41,6 +51,8 @@ def handle_change(
         _cross(world, number, now, rank, crossing)
     elif kind == PROMOTE:
         _promote(world, number, now, order)
+    elif kind == RELAX:
+        relax(world, number, now, order)
 
 
 @compiled

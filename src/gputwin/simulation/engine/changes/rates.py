@@ -13,7 +13,6 @@ from gputwin.simulation.engine.lifecycle import enter_rank
 from gputwin.simulation.engine.state.events import CORRECT, CROSS, FINISH, schedule
 from gputwin.simulation.engine.state.lives import (
     BY_RATE,
-    EXPONENT,
     SETTLED,
     SHRUNK,
     STARTED,
@@ -23,7 +22,7 @@ from gputwin.simulation.engine.state.lives import (
 )
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.state.running import believe
-from gputwin.simulation.engine.world import RUNS, World
+from gputwin.simulation.engine.world import IN_RACK, RUNS, World
 
 
 def settle_nothing(
@@ -65,7 +64,21 @@ def _settle_neighbours(world: World, now: float, rank: Any, speed: Any, share: A
     for k in range(0 if everywhere else first, world.machines.nodes.size if everywhere else end):
         n = wide(k) if everywhere else wide(index.log[k & (size - 1)])
         if everywhere or k == first or n != index.log[(k - 1) & (size - 1)]:
-            _settle_node(world, n, now, rank, speed, share)
+            if world.settings[0].neighbours == IN_RACK and not everywhere:
+                _settle_rack(world, n, now, rank, speed, share)
+            else:
+                _settle_node(world, n, now, rank, speed, share)
+
+
+@compiled
+def _settle_rack(world: World, n: int, now: float, rank: Any, speed: Any, share: Any) -> None:
+    """Give the jobs in the rack of node n, whose nodes are in sequence, the rates that go with their neighbours."""
+    nodes, first = world.machines.nodes, n
+    while first > 0 and nodes[first - 1].rack == nodes[n].rack:
+        first -= 1
+    while first < nodes.size and nodes[first].rack == nodes[n].rack:
+        _settle_node(world, wide(first), now, rank, speed, share)
+        first += 1
 
 
 @compiled
@@ -98,10 +111,7 @@ def _set_rate(world: World, j: int, now: float, speed: Any, share: Any) -> bool:
     neighbours *= share(
         jobs, world.queue.shapes, world.slots, world.machines, world.requests, world.speeds, world.knobs, j
     )
-    size = 1.0
-    if jobs[j].shape != life.full_shape:
-        asked = world.queue.shapes[life.full_shape].instances
-        size = (world.queue.shapes[jobs[j].shape].instances / asked) ** world.lives.costs[EXPONENT]
+    size = world.lives.forms[jobs[j].shape].speed
     if model == life.model and spread == life.spread and neighbours == life.neighbours and size == life.size:
         return False
     if jobs[j].start < now:

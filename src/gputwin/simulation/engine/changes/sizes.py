@@ -125,11 +125,16 @@ def _grow(world: World, j: int, now: float, score: Any, devices: Any) -> bool:
     larger = wide(shapes[job.shape].larger)
     if larger < 0 or shapes[job.shape].instances >= shapes[world.lives.records[j].full_shape].instances:
         return False
+    return change_size(world, j, larger, now, score, devices)
+
+
+@compiled
+def change_size(world: World, j: int, target: int, now: float, score: Any, devices: Any) -> bool:
+    """Let the running job j have the size of shape `target`; False, and no change, if there is no room for more."""
+    job, shapes = world.queue.jobs[j], world.queue.shapes
     r = wide(world.groups[shapes[job.shape].first_group].request)
-    first = job.first_slot + shapes[job.shape].instances
-    if not add_instances(
-        world, r, first, first + shapes[larger].instances - shapes[job.shape].instances, score, devices
-    ):
+    begin, end = job.first_slot + shapes[job.shape].instances, job.first_slot + shapes[target].instances
+    if end > begin and not add_instances(world, r, begin, end, score, devices):
         return False
-    resize(world, j, larger, now)
+    resize(world, j, target, now)
     return True

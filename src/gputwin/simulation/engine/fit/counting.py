@@ -5,8 +5,9 @@ from __future__ import annotations
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END, NO_LIMIT, NO_NETWORK, Index
 from gputwin.simulation.engine.fit.room import gpu_room
+from gputwin.simulation.engine.fit.rows import TOTAL, add_changes, add_row, is_outside, remove_row, set_limits
 from gputwin.simulation.engine.fit.thresholds import PER_KIND, set_mark
-from gputwin.simulation.engine.fit.totals import CAUGHT_UP, CHANGED, ENDLESS, KINDS_OPEN, ROUND, FitTotals
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, CHANGED, ENDLESS, KINDS_OPEN, ROUND, FitTotals, total_of
 from gputwin.simulation.engine.state.records import APPLICATIONS, FREE_MODELS, Machines, Records, wide
 
 
@@ -52,13 +53,13 @@ def _recount(totals: FitTotals, index: Index, machines: Machines, requests: Reco
                 totals.gpu_rooms[n, k] = now
                 kind.total += now - had
         if (had > 0 or now > 0) and most_cpu >= kind.least_cpu and most_memory >= kind.least_memory:
-            _recount_kind(totals, machines, requests, wide(kind.first_entry), n, had, now)
+            _recount_kind(totals, machines, requests, k, n, had, now)
     was.cpu, was.memory, was.disk, was.rdma = node.cpu_free, node.memory_free, node.disk_free, node.rdma_free
     for k in range(totals.residents.shape[1]):
         totals.residents[n, k] = machines.residents[n, APPLICATIONS + k]
     t = wide(totals.nodes[n].covers)
     while t >= 0:
-        following, needed = wide(totals.entries[t].next), totals.entries[t].total
+        following, needed = wide(totals.entries[t].next), totals.entries[t].covered
         if _room_seen(totals, requests, t, n) < needed:
             _unlink(totals, t)
             _settle(totals, requests, t, needed)
@@ -79,25 +80,35 @@ def _copy_gpus(totals: FitTotals, machines: Machines, n: int) -> bool:
 
 
 @inlined
-def _recount_kind(totals: FitTotals, machines: Machines, requests: Records, t: int, n: int, had: int, now: int) -> None:
-    """Bring the entries from t on up to date with node n, whose GPUs could take `had` instances and now take `now`."""
-    node, was = machines.nodes[n], totals.nodes[n]
-    while t >= 0:
-        entry = totals.entries[t]
-        room = _room(entry.cpu, entry.memory, node.cpu_free, node.memory_free, min(now, entry.most))
-        before = _room(entry.cpu, entry.memory, was.cpu, was.memory, min(had, entry.most))
-        if entry.more != 0:
-            r = wide(entry.request)
-            column = requests[r].application
-            living = wide(machines.residents[n, column]) if column >= 0 else wide(0)
-            room = _room_beside(requests, r, entry.relaxed, room, node.disk_free, node.rdma_free, living)
-            before = _room_beside(
-                requests, r, entry.relaxed, before, was.disk, was.rdma, _lived(totals, requests, r, n)
-            )
-        if room != before:
-            entry.total += room - before
-            _note_change(totals, t)
-        t = wide(entry.next)
+def _recount_kind(totals: FitTotals, machines: Machines, requests: Records, k: int, n: int, had: int, now: int) -> None:
+    """Bring the entries of kind k up to date with node n, whose GPUs could take `had` instances and now take `now`."""
+    node, was, kind, rows = machines.nodes[n], totals.nodes[n], totals.kinds[k], totals.rows
+    first, count = wide(kind.first_row), wide(kind.rows)
+    if kind.more > 0:
+        for i in range(first, first + count):
+            rows.columns[TOTAL, i] += _gained(totals, machines, requests, wide(rows.entry_at[i]), n, had, now)
+        passed = True
+    else:
+        passed = add_changes(rows.columns, first, count, node.cpu_free, node.memory_free, now, was.cpu, was.memory, had)
+    if passed:
+        for i in range(first, first + count):
+            if is_outside(rows, i):
+                _note_change(totals, wide(rows.entry_at[i]))
+
+
+@compiled
+def _gained(totals: FitTotals, machines: Machines, requests: Records, t: int, n: int, had: int, now: int) -> int:
+    """Return how many more instances of entry t node n has room for than when last counted, whatever t asks for."""
+    entry, node, was = totals.entries[t], machines.nodes[n], totals.nodes[n]
+    room = _room(entry.cpu, entry.memory, node.cpu_free, node.memory_free, min(now, entry.most))
+    before = _room(entry.cpu, entry.memory, was.cpu, was.memory, min(had, entry.most))
+    if entry.more != 0:
+        r = wide(entry.request)
+        column = requests[r].application
+        living = wide(machines.residents[n, column]) if column >= 0 else wide(0)
+        room = _room_beside(requests, r, entry.relaxed, room, node.disk_free, node.rdma_free, living)
+        before = _room_beside(requests, r, entry.relaxed, before, was.disk, was.rdma, _lived(totals, requests, r, n))
+    return room - before
 
 
 @inlined
@@ -166,12 +177,19 @@ def hold(totals: FitTotals, index: Index, machines: Machines, requests: Records,
     if entry.holders == 1:
         hold_kind(totals, index, machines, requests, wide(entry.kind))
         _settle(totals, requests, t, size)
-        set_mark(totals.thresholds, t, entry.total)
-    elif entry.covered_by >= 0 and size > entry.total:
+        _set_mark(totals, t)
+    elif entry.covered_by >= 0 and size > entry.covered:
         _unlink(totals, t)
         _settle(totals, requests, t, size)
         # Nobody else asks for as much.
-        set_mark(totals.thresholds, t, entry.total)
+        _set_mark(totals, t)
+
+
+@inlined
+def _set_mark(totals: FitTotals, t: int) -> None:
+    """Put the mark of entry t where its total is."""
+    set_mark(totals.thresholds, t, total_of(totals, t))
+    set_limits(totals.rows, totals.thresholds, totals.entries, t)
 
 
 @compiled
@@ -194,14 +212,12 @@ def _settle(totals: FitTotals, requests: Records, t: int, size: int) -> None:
         if room > top or (room == top and best >= 0 and totals.nodes[n].cpu > totals.nodes[best].cpu):
             best, top = n, room
     if kind.gpu_count == 0 and best >= 0:
-        entry.total, entry.covered_by = size, best
+        entry.covered, entry.covered_by = size, best
         _link(totals, t, wide(totals.nodes[best].covers))
         totals.nodes[best].covers = t
         return
-    entry.total, entry.covered_by = total, -1
-    kind.least_cpu, kind.least_memory = min(kind.least_cpu, entry.cpu), min(kind.least_memory, entry.memory)
-    _link(totals, t, wide(kind.first_entry))
-    kind.first_entry = t
+    entry.covered_by = -1
+    add_row(totals.rows, totals.thresholds, totals.entries, totals.kinds, t, total)
 
 
 @inlined
@@ -213,16 +229,17 @@ def _link(totals: FitTotals, t: int, following: int) -> None:
 
 @compiled
 def _unlink(totals: FitTotals, t: int) -> None:
-    """Take entry t out of the list it is in."""
+    """Count entry t no more, or take it from the node that covers it."""
     entry = totals.entries[t]
+    if entry.row >= 0:
+        remove_row(totals.rows, totals.entries, totals.kinds, t)
+        return
     if entry.next >= 0:
         totals.entries[entry.next].previous = entry.previous
     if entry.previous >= 0:
         totals.entries[entry.previous].next = entry.next
-    elif entry.covered_by >= 0:
-        totals.nodes[entry.covered_by].covers = entry.next
     else:
-        totals.kinds[entry.kind].first_entry = entry.next
+        totals.nodes[entry.covered_by].covers = entry.next
 
 
 @compiled

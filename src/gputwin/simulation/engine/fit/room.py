@@ -12,6 +12,14 @@ MANY = 1 << 20
 
 
 @inlined
+def times(free: int, asked: int) -> int:
+    """Return how often `asked` is in what is free; mostly never or once, and division is slow."""
+    if free < asked:
+        return 0
+    return 1 if free < asked + asked else free // asked
+
+
+@inlined
 def device_fits(machines: Machines, requests: Records, r: int, n: int, d: int) -> bool:
     """Return whether device d of node n has the share and memory one instance of r asks of each of its devices."""
     device = machines.gpus[n, d]
@@ -23,9 +31,9 @@ def device_fits(machines: Machines, requests: Records, r: int, n: int, d: int) -
 @inlined
 def device_room(machines: Machines, milli: int, memory: int, n: int, d: int) -> int:
     """Return how many shares of `milli` and `memory` device d of node n can still give."""
-    room = machines.gpus[n, d].free // milli
+    room = times(machines.gpus[n, d].free, milli)
     if memory > 0:
-        room = min(room, machines.gpus[n, d].memory_free // memory)
+        room = min(room, times(machines.gpus[n, d].memory_free, memory))
     return room
 
 
@@ -52,7 +60,7 @@ def gpu_room(machines: Machines, requests: Records, allowed: Flags, r: int, n: i
     if not allowed[r, node.model] or node.gpu_free < milli * count:
         return 0
     if milli == WHOLE and memory == 0:
-        return node.gpus_whole // count
+        return times(node.gpus_whole, count)
     if request.starts != 0:
         places = 0
         for d in range(node.gpu_count):
@@ -82,11 +90,11 @@ def base_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     # A node that takes no jobs has less than no CPU.
     room = MANY if node.cpu_free >= 0 else 0
     if request.cpu > 0:
-        room = min(room, node.cpu_free // request.cpu)
+        room = min(room, times(node.cpu_free, request.cpu))
     if request.memory > 0:
-        room = min(room, node.memory_free // request.memory)
+        room = min(room, times(node.memory_free, request.memory))
     if request.disk > 0:
-        room = min(room, node.disk_free // request.disk)
+        room = min(room, times(node.disk_free, request.disk))
     return max(room, 0)
 
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
+from gputwin.simulation.engine.fit.rows import Rows, make_rows, total_in
 from gputwin.simulation.engine.fit.thresholds import Thresholds, make_thresholds
 from gputwin.simulation.engine.state.records import APPLICATIONS, Ints, Machines, Records, SmallInts, models_of, wide
 
@@ -26,12 +27,16 @@ ENDLESS = 1 << 62
 
 ENTRY = np.dtype(
     [
-        ("total", np.int64),  # instances that fit, over all nodes, of each node at most `most`
+        (
+            "covered",
+            np.int64,
+        ),  # where one node alone has room for all who wait: the most instances one of them asks for
         ("cpu", np.int64),
         ("memory", np.int64),
         ("most", np.int64),  # the largest number of instances anybody asks for
+        ("row", np.int32),  # where its total is counted, see `rows.py`; -1: it is closed or covered
         ("next", np.int32),
-        ("previous", np.int32),  # open entries of the same kind, or covered by the same node
+        ("previous", np.int32),  # entries covered by the same node
         ("covered_by", np.int32),  # a node that alone has room for all who wait; -1: the total is kept
         ("more", np.int32),  # 1: it asks for more than GPUs, CPU and memory
         ("changed", np.int32),  # 1: its total has changed since it was last looked at
@@ -54,7 +59,9 @@ KIND = np.dtype(
         ("gpu_count", np.int64),
         ("models", np.int32),  # position in FitTotals.models
         ("request", np.int32),  # one that asks for these GPUs
-        ("first_entry", np.int32),  # open ones whose total is kept, start of a list
+        ("first_row", np.int32),
+        ("rows", np.int32),  # its entries whose total is counted
+        ("more", np.int32),  # how many of those ask for more than GPUs, CPU and memory
         ("holders", np.int32),  # open entries, and waiting groups without one
         ("open_at", np.int32),  # in the list of those with open entries
     ],
@@ -83,6 +90,7 @@ class FitTotals(NamedTuple):
 
     entries: Records
     kinds: Records
+    rows: Rows
     shape_of: SmallInts  # [g]
     thresholds: Thresholds
     nodes: Records  # [n] COUNTED
@@ -127,6 +135,7 @@ def make_totals(requests: Records, groups: Records, shapes: Records, allowed: Re
     return FitTotals(
         entries=entries,
         kinds=kinds,
+        rows=make_rows(entries["kind"].astype(np.int64), kinds),
         shape_of=np.repeat(np.arange(shapes.size, dtype=np.int32), shapes["groups"]),
         thresholds=make_thresholds(requests, groups, entries["request"].astype(np.int64), kind_of, kinds.size),
         nodes=counted,
@@ -147,7 +156,7 @@ def _kinds(requests: Records, models: Ints) -> tuple[Records, Ints, Ints]:
     _, one, kind_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     kinds = np.zeros(one.size, KIND)
     kinds["request"], kinds["gpu_count"] = one, requests["gpu_count"][one]
-    kinds["first_entry"] = kinds["open_at"] = -1
+    kinds["open_at"] = -1
     return kinds, kind_of.reshape(-1), asked[one]
 
 
@@ -161,7 +170,7 @@ def _entries(requests: Records, kind_of: Ints) -> Records:
     asked = requests[entries["request"]]
     entries["cpu"], entries["memory"] = asked["cpu"], asked["memory"]
     entries["more"] = (asked["disk"] > 0) | (asked["rdma"] > 0) | (asked["max_per_node"] >= 0)
-    for name in ("next", "previous", "covered_by", "no_limit", "no_network"):
+    for name in ("row", "next", "previous", "covered_by", "no_limit", "no_network"):
         entries[name] = -1
     entries["no_limit"][limited] = requests.size + np.arange(limited.size)
     entries["no_network"][networked] = requests.size + limited.size + np.arange(networked.size)
@@ -196,4 +205,11 @@ def has_room_for(
     if entry.holders == 0:
         return has_room(index, machines, requests, r, size, relaxed)
     t = wide(r) if relaxed == FULL else wide(entry.no_limit) if relaxed == NO_LIMIT else wide(entry.no_network)
-    return totals.entries[t].total >= size
+    return total_of(totals, t) >= size
+
+
+@inlined
+def total_of(totals: FitTotals, t: int) -> int:
+    """Return how many instances of entry t fit over all nodes; where it is covered, as many as somebody asks for."""
+    entry = totals.entries[t]
+    return total_in(totals.rows, wide(entry.row)) if entry.row >= 0 else entry.covered

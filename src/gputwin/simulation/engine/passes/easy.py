@@ -63,7 +63,7 @@ def easy_pass(
     count_changes(world)
     start_gathering(world)
     for k in range(count):
-        gather_shape(world, wide(queue.candidates[k]), window)
+        gather_shape(world, wide(queue.candidates[k]))
     gather(world, nodes, window, True, first_shape)
     while True:
         j = next_beside(world, window)

@@ -82,20 +82,25 @@ def place_in_order(world: World, j: int, score: Any, devices: Any) -> bool:
     shape = world.queue.shapes[world.queue.jobs[j].shape]
     i = world.queue.jobs[j].first_slot
     freed = world.index.log_end[FREED]
+    in_rack = world.settings[0].delays != 0 and world.lives.forms[world.queue.jobs[j].shape].in_rack != 0
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r, size = wide(world.groups[g].request), wide(world.groups[g].size)
         left, region, level = size, -1, 0
+        by_score = world.settings[0].gang == BY_SCORE and not in_rack
         if size > 1:
             if not has_room(world.index, world.machines, world.requests, r, size, FULL):
                 left = size + 1
+            elif in_rack:
+                region, _ = _best_region(world, r, size, wide(level))
+                left = size if region >= 0 else size + 1
             elif world.settings[0].gang == TOPOLOGY:
                 level, region = _closest_region(world, r, size)
-        if 1 < left <= size and world.settings[0].gang == BY_SCORE and ranks(world.index, world.requests, r):
+        if 1 < left <= size and by_score and ranks(world.index, world.requests, r):
             put = _put_by_rank(world, i, r, size, score, devices)
             i += put
             left = 0 if put == size else size + 1
         while 0 < left <= size:
-            if size == 1 or world.settings[0].gang == BY_SCORE:
+            if size == 1 or by_score:
                 n = best_node(world.index, world.machines, world.requests, r, world.knobs, score)
                 many = 1
             else:
@@ -226,20 +231,27 @@ def _closest_region(world: World, r: int, size: int) -> tuple[int, int]:
     Everywhere is right too when one node can hold it all.
     """
     for level in range(2):
-        rooms = world.regions
-        rooms[:] = 0
-        n = _following(world, r, wide(-1))
-        while n >= 0:
-            room = _room(world, r, n)
-            if room >= size:
-                return level, -1
-            if _region_of(world, n, level) >= 0:
-                rooms[_region_of(world, n, level)] += room
-            n = _following(world, r, n)
-        best = -1
-        for k in range(rooms.size):
-            if rooms[k] >= size and (best < 0 or rooms[k] < rooms[best]):
-                best = k
-        if best >= 0:
-            return level, best
+        best, on_one_node = _best_region(world, r, size, wide(level))
+        if on_one_node or best >= 0:
+            return level, wide(-1) if on_one_node else best
     return 0, -1
+
+
+@compiled
+def _best_region(world: World, r: int, size: int, level: int) -> tuple[int, bool]:
+    """Return the rack (level 0) or network domain (1) with least room that holds `size` instances of r (-1: none), and
+    whether one node holds them.
+    """
+    rooms, best, on_one_node = world.regions, wide(-1), False
+    rooms[:] = 0
+    n = _following(world, r, wide(-1))
+    while n >= 0:
+        room = _room(world, r, n)
+        on_one_node = on_one_node or room >= size
+        if _region_of(world, n, level) >= 0:
+            rooms[_region_of(world, n, level)] += room
+        n = _following(world, r, n)
+    for k in range(rooms.size):
+        if rooms[k] >= size and (best < 0 or rooms[k] < rooms[best]):
+            best = wide(k)
+    return best, on_one_node

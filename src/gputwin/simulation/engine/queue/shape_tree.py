@@ -31,7 +31,7 @@ BRANCH = np.dtype(
         ("job", np.int32),  # that goes first; -1: none waits
         ("share", np.int32),  # of one device
         ("whole", np.int32),  # devices entirely free
-        ("waits", np.int32),  # 1: somebody waits below
+        ("request", np.int32),  # of a leaf, what it waits with; -1: anything
     ],
     align=True,
 )
@@ -68,7 +68,7 @@ def make_shape_tree(
     asks["whole"] = np.where(with_gpus & (asked["gpu_milli"] == WHOLE), asked["gpu_count"], 0)
     milli = groups["size"] * asked["gpu_count"] * asked["gpu_milli"]
     of_shape = np.repeat(np.arange(shapes.size), shapes["groups"])
-    asks["size"], asks["kind"] = groups["size"], kind_of[groups["request"]]
+    asks["size"], asks["kind"], asks["request"] = groups["size"], kind_of[groups["request"]], groups["request"]
     # Of several groups, the one that asks for most GPUs decides where a shape lies.
     hardest = np.lexsort((asks["cpu"], milli, of_shape))[np.cumsum(shapes["groups"]) - 1]
     at = asks[hardest]
@@ -110,20 +110,19 @@ def update_leaf(tree: ShapeTree, jobs: Records, shapes: Records, s: int) -> None
         leaf.key = leaf.least = np.inf
         leaf.cpu = leaf.memory = _NEVER
         leaf.share = leaf.whole = leaf.size = _LARGE
-        leaf.models, leaf.job, leaf.waits = 0, -1, 0
+        leaf.models, leaf.job = 0, -1
     else:
         # Where tenants take turns, theirs comes before the order of jobs.
         leaf.key = shape.turn if shape.turn == shape.turn else jobs[shape.first].key
         leaf.job, leaf.least = shape.first, jobs[shape.root].least
-        leaf.waits = 1
         if shape.watched >= 0:
             ask = tree.asks[shape.watched]
             leaf.cpu, leaf.memory, leaf.share, leaf.whole = ask.cpu, ask.memory, ask.share, ask.whole
-            leaf.models, leaf.size, leaf.kind = ask.models, ask.size, ask.kind
+            leaf.models, leaf.size, leaf.kind, leaf.request = ask.models, ask.size, ask.kind, ask.request
         else:
             leaf.cpu = leaf.memory = 0
             leaf.share = leaf.whole = leaf.size = 0
-            leaf.models = leaf.kind = -1
+            leaf.models = leaf.kind = leaf.request = -1
     _climb(tree.branches, k >> 1)
 
 
@@ -135,16 +134,15 @@ def _climb(branches: Records, k: int) -> None:
         least, cpu, memory = min(a.least, b.least), min(a.cpu, b.cpu), min(a.memory, b.memory)
         size, models = min(a.size, b.size), a.models | b.models
         share, whole = min(a.share, b.share), min(a.whole, b.whole)
-        kind = a.kind if b.waits == 0 or a.kind == b.kind else b.kind if a.waits == 0 else -1
-        waits = a.waits | b.waits
+        kind = a.kind if b.job < 0 or a.kind == b.kind else b.kind if a.job < 0 else -1
         same = branch.key == first.key and branch.job == first.job and branch.least == least and branch.cpu == cpu
         same = same and branch.memory == memory and branch.size == size and branch.models == models
-        same = same and branch.kind == kind and branch.waits == waits
+        same = same and branch.kind == kind
         if same and branch.share == share and branch.whole == whole:
             return
         branch.key, branch.job, branch.least, branch.cpu, branch.memory = first.key, first.job, least, cpu, memory
         branch.size, branch.models, branch.share, branch.whole = size, models, share, whole
-        branch.kind, branch.waits = kind, waits
+        branch.kind = kind
         k >>= 1
 
 

@@ -11,17 +11,20 @@ from typing import Any
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
 from gputwin.simulation.engine.fit.room import gpu_room
-from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KINDS_OPEN, KNOWN, PASSED
+from gputwin.simulation.engine.fit.rows import total_in
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KINDS_OPEN, KNOWN, PASSED, FitTotals, total_of
 from gputwin.simulation.engine.queue.jobs import first, first_short
-from gputwin.simulation.engine.queue.shape_tree import ANYTHING, ShapeTree, watch
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
+from gputwin.simulation.engine.queue.steps import add_step, is_on_top
 from gputwin.simulation.engine.reservations.mask import FIELDS, SHARES, lacks_beside
-from gputwin.simulation.engine.state.records import WHOLE, Ints, Records, wide
+from gputwin.simulation.engine.state.records import WHOLE, wide
 from gputwin.simulation.engine.world import SHOWN, World
 
 _FEW = 32
 """With more changes, counting anew is cheaper."""
-CLOSED, SHORT_ONLY, OPEN = 0, 1, 2
-"""Who of a shape may start beside a reservation: nobody, jobs that end before it begins, anybody."""
+CLOSED, SHORT_ONLY, OPEN, UNDECIDED = 0, 1, 2, 3
+"""Who of a shape may start beside a reservation: nobody, jobs that end before it begins, anybody; or it has room, and
+which of these holds is worked out when its turn comes. Mostly somebody before it takes that room, so that it is not."""
 
 
 @compiled
@@ -33,7 +36,6 @@ def list_touched(world: World, everywhere: bool) -> int:
     if everywhere or end - since > size:
         for n in range(tree.touched.size):
             tree.touched[n] = n
-        _bound_rooms(world, tree.touched.size)
         return tree.touched.size
     count = 0
     for k in range(since, end):
@@ -42,13 +44,12 @@ def list_touched(world: World, everywhere: bool) -> int:
             tree.touched_in[n] = world.counters[0].passes
             tree.touched[count] = n
             count += 1
-    _bound_rooms(world, count)
     return count
 
 
 @compiled
 def _bound_rooms(world: World, count: int) -> None:
-    """Work out how many instances of each kind of GPUs have room at most: as last counted, and more on touched nodes."""
+    """Work out how many instances of each kind of GPUs have room at most: as last counted, more on `count` touched nodes."""
     totals, machines, tree = world.totals, world.machines, world.queue.tree
     for a in range(totals.state[KINDS_OPEN]):
         k = wide(totals.lists[KINDS_OPEN, a])
@@ -91,9 +92,9 @@ def _lacks(world: World, g: int) -> bool:
     index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
     entry = world.totals.entries[r]
     # Where one node covers all who wait, the total says no more than that.
-    counted = entry.holders > 0 and (entry.covered_by < 0 or size <= entry.total)
+    counted = entry.holders > 0 and (entry.covered_by < 0 or size <= entry.covered)
     if counted and world.totals.state[CAUGHT_UP] == index.log_end[LOG_END]:
-        return entry.total < size
+        return total_of(world.totals, r) < size
     request, end, mask = world.requests[r], index.log_end[LOG_END], index.log.size - 1
     if request.counted_at >= 0 and index.log_end[FREED] > request.counted_at:
         if end - request.counted_at > min(_FEW, index.log.size):
@@ -140,10 +141,11 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
 
     While a pass lasts, room only becomes less, so that nobody else can join them. `beside`: a job may overtake that ends
     within `window`, or that leaves the reservation what it will need; else whoever has room. `head`: the shape that has
-    the reservation, and is not asked.
+    the reservation, and is not asked. With `beside`, the totals are up to date.
     """
     tree, branches, stack, jobs = world.queue.tree, world.queue.tree.branches, world.queue.tree.stack, world.queue.jobs
     leaves = branches.size // 2
+    _bound_rooms(world, 0 if beside else count)
     measure_free(world, count, beside)
     most, left = tree.most[0], tree.most[1]
     stack[0], top = 1, 1
@@ -161,23 +163,34 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
             stack[top], stack[top + 1] = 2 * k, 2 * k + 1
             top += 2
             continue
+        if beside and _total_is_short(world.totals, branch):
+            continue
         s = wide(tree.shape_at[k - leaves])
         if beside and s != head:
-            gather_shape(world, s, window)
+            gather_shape(world, s)
         elif not beside:
             j = _first_with_room(world, s)
             if j >= 0:
-                _add(tree, jobs[j].key, j, s)
+                add_step(tree, jobs[j].key, j, s)
 
 
 @inlined
-def gather_shape(world: World, s: int, window: float) -> None:
-    """Add shape s to those gathered, if one of its jobs may overtake and it was not asked before in this pass."""
+def _total_is_short(totals: FitTotals, leaf: Any) -> bool:
+    """Return whether the total of what a shape waits for, which is up to date, says that there is too little room."""
+    if leaf.request < 0:
+        return False
+    i = wide(totals.entries[leaf.request].row)
+    return i >= 0 and total_in(totals.rows, i) < leaf.size
+
+
+@inlined
+def gather_shape(world: World, s: int) -> None:
+    """Add shape s to those gathered, if it has room and was not asked before in this pass."""
     shape = world.queue.shapes[s]
-    if shape.waiting > 0 and shape.tried != world.counters[0].passes:
-        j = candidate(world, s, window)
-        if j >= 0:
-            _add(world.queue.tree, world.queue.jobs[j].key, j, s)
+    if shape.waiting > 0 and shape.tried != world.counters[0].passes and has_all_room(world, s):
+        shape.tried, shape.reach = world.counters[0].passes, UNDECIDED
+        j = first(world.queue, s)
+        add_step(world.queue.tree, world.queue.jobs[j].key, j, s)
 
 
 @compiled
@@ -186,7 +199,7 @@ def next_with_room(world: World) -> int:
     tree = world.queue.tree
     while tree.gathered[0] > 0:
         j = _first_with_room(world, wide(tree.steps[0].shape))
-        if _is_on_top(world, j):
+        if is_on_top(world, j):
             return j
     return wide(-1)
 
@@ -198,7 +211,7 @@ def next_beside(world: World, window: float) -> int:
     while tree.gathered[0] > 0:
         s = wide(tree.steps[0].shape)
         j = candidate(world, s, window) if shapes[s].waiting > 0 and still_has_room(world, s) else wide(-1)
-        if _is_on_top(world, j):
+        if is_on_top(world, j):
             return j
     return wide(-1)
 
@@ -222,66 +235,6 @@ def still_has_room(world: World, s: int) -> bool:
             shape.reach = CLOSED
             wait_for(world, s, g)
     return shape.reach != CLOSED
-
-
-@inlined
-def _is_on_top(world: World, j: int) -> bool:
-    """Let the first step be job j of the same shape, in its order, or drop it; return whether j is first."""
-    tree, jobs = world.queue.tree, world.queue.jobs
-    if j < 0:
-        _drop(tree.steps, tree.gathered)
-        return False
-    if tree.steps[0].job == j:
-        return True
-    tree.steps[0].key, tree.steps[0].job = jobs[j].key, j
-    _sink(tree.steps, tree.gathered[0])
-    return wide(tree.steps[0].job) == j
-
-
-@inlined
-def _add(tree: ShapeTree, key: float, job: int, shape: int) -> None:
-    """Add a step to the heap."""
-    steps, i = tree.steps, tree.gathered[0]
-    tree.gathered[0] = i + 1
-    while i > 0:
-        above = steps[(i - 1) >> 1]
-        if above.key < key or (above.key == key and above.job < job):
-            break
-        step = steps[i]
-        step.key, step.job, step.shape = above.key, above.job, above.shape
-        i = (i - 1) >> 1
-    step = steps[i]
-    step.key, step.job, step.shape = key, job, shape
-
-
-@compiled
-def _drop(steps: Records, gathered: Ints) -> None:
-    """Take out the first step."""
-    gathered[0] -= 1
-    last = steps[gathered[0]]
-    steps[0].key, steps[0].job, steps[0].shape = last.key, last.job, last.shape
-    _sink(steps, gathered[0])
-
-
-@compiled
-def _sink(steps: Records, size: int) -> None:
-    """Bring the first step to where it belongs."""
-    i, key, job, shape = 0, steps[0].key, steps[0].job, steps[0].shape
-    while 2 * i + 1 < size:
-        c = 2 * i + 1
-        if c + 1 < size and _earlier(steps, c + 1, c):
-            c += 1
-        below = steps[c]
-        if key < below.key or (key == below.key and job < below.job):
-            break
-        steps[i].key, steps[i].job, steps[i].shape = below.key, below.job, below.shape
-        i = c
-    steps[i].key, steps[i].job, steps[i].shape = key, job, shape
-
-
-@inlined
-def _earlier(steps: Records, a: int, b: int) -> bool:
-    return steps[a].key < steps[b].key or (steps[a].key == steps[b].key and steps[a].job < steps[b].job)
 
 
 @inlined
@@ -333,15 +286,13 @@ def _left_beside(world: World, n: int, k: int) -> tuple[int, int, int, int]:
 @compiled
 def candidate(world: World, s: int, window: float) -> int:
     """Return the job of shape s that goes first of those that may overtake; -1 for none."""
-    shape = world.queue.shapes[s]
-    if shape.tried != world.counters[0].passes:
-        shape.tried = world.counters[0].passes
-        g = lacking(world, s)
-        shape.reach = CLOSED
-        if g == ANYTHING:
-            g = lacks_beside(world, s)
-            shape.reach = OPEN if g == ANYTHING else SHORT_ONLY
+    shape, j = world.queue.shapes[s], first(world.queue, s)
+    if shape.reach == UNDECIDED:
+        if world.queue.jobs[j].predicted <= window:
+            return j
+        g = lacks_beside(world, s)
+        shape.reach = OPEN if g == ANYTHING else SHORT_ONLY
         wait_for(world, s, g)
     if shape.reach == OPEN:
-        return first(world.queue, s)
+        return j
     return first_short(world.queue, s, window) if shape.reach == SHORT_ONLY else wide(-1)

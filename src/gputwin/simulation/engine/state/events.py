@@ -25,6 +25,7 @@ PROMOTE = wide(7)  # number: job that has waited so long that its service is for
 BOOT = wide(8)  # number: node of a pool that is started
 YIELD = wide(9)  # number: running job that a plan stops
 ROUND = wide(10)  # a plan says who starts now
+RELAX = wide(11)  # number: waiting job that may take another form
 _KIND_SHIFT = 40
 
 EVENT = np.dtype([("time", np.float64), ("code", np.int64)], align=True)

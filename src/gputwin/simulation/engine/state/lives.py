@@ -46,6 +46,17 @@ LIFE = np.dtype(
     align=True,
 )
 
+FORM = np.dtype(
+    [
+        ("speed", np.float64),  # work a second at this size, against that of the size asked for
+        ("patience", np.float64),  # s after which a waiting job takes the next form; infinity: never
+        ("next", np.int64),  # the shape it has then
+        ("in_rack", np.int64),  # 1: all instances must be in one rack
+    ],
+    align=True,
+)
+"""What a job is as one of its shapes: a job that may have several sizes or places has several shapes."""
+
 SEGMENT = np.dtype(
     [
         ("start", np.float64),
@@ -75,15 +86,13 @@ instances than they ask for, and for whom jobs are preempted just now."""
     RESIZE,
     SAVE_WHEN_PREEMPTED,
     MOST_STOPS,
-    EXPONENT,
     SAVE_WHEN_DRAINED,
     EXIT,
     SAVE_LATER,
     COSTS,
-) = range(11)
+) = range(10)
 """Positions in Lives.costs: work between checkpoints, and what saving, restarting and resizing take, s; whether a
-preempted job saves what it has done; after how many stops a job gives up; and how its rate grows with its size: as
-(instances / instances asked for) to the power of EXPONENT; whether a job that a drained node stops
+preempted job saves what it has done; after how many stops a job gives up; whether a job that a drained node stops
 saves what it has done; how long a job waits for those that make room for it to leave, s; and what a preempted job's save
 takes when it runs again, s (0: it has saved before it left)."""
 
@@ -99,9 +108,17 @@ class Lives(NamedTuple):
     victims: SmallInts  # scratch of preemption: how many, then running jobs taken back on trial
     earlier: Floats  # [j, cause]: s of waits that have ended, but for the last
     costs: Floats
+    forms: Records  # [shape] FORM
 
 
-def make_lives(jobs: Records, instances: int, costs: Floats, *, kept: bool) -> Lives:
+def plain_forms(shapes: int) -> Records:
+    """Return the forms of jobs that have one size and may run anywhere."""
+    forms = np.zeros(shapes, FORM)
+    forms["speed"], forms["patience"] = 1.0, np.inf
+    return forms
+
+
+def make_lives(jobs: Records, instances: int, costs: Floats, forms: Records, *, kept: bool) -> Lives:
     """Return lives that have not begun; where they are not kept, next to nothing."""
     size = jobs.size if kept else 1
     records = np.zeros(size, LIFE)
@@ -122,6 +139,7 @@ def make_lives(jobs: Records, instances: int, costs: Floats, *, kept: bool) -> L
         np.zeros(2 * size + 64, np.int32),
         np.zeros((size, CAUSES)),
         costs,
+        forms,
     )
 
 

@@ -80,10 +80,10 @@ def with_units(mapping: Mapping, source: Source) -> Mapping:
     return replace(mapping, fields=fields)
 
 
-def sure_guess(source: Source, zone: str | None, table: str | None) -> Mapping:
-    """Return the guessed mapping of a table; a doubt about it is an error that says what to confirm."""
+def sure_guess(source: Source, zone: str | None, table: str | None, accept: bool = False) -> Mapping:
+    """Return the guessed mapping of a table; a doubt that is not accepted is an error that says what to confirm."""
     found = guess(source, zone, table)
-    if found.doubts:
+    if found.doubts and not accept:
         raise InputError(
             f"what the columns mean is not clear: {shorten('; '.join(found.doubts), 400)}",
             file=source.label,

@@ -1,8 +1,8 @@
 """A proposal of what the columns of an unknown table mean, with the reason for each and every doubt spelled out.
 
 A column is proposed for a field when its name is a usual one for it and its cells can be read as the field's kind. Two
-columns for one field, a GPU count that may be the job's or one instance's, and a size without a unit are doubts: the
-proposal names a choice, but it is not to be used without somebody confirming it.
+columns for one field, a GPU count that may be the job's or one instance's where no row shows which, and a size without
+a unit are doubts: the proposal names a choice, but it is not to be used without somebody confirming it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,14 @@ def _choose(
         del chosen["gpus"]
     gpus = chosen.get("gpus") or chosen.get("total_gpus")
     if gpus and "instances" in chosen:
-        doubts.append(f"'{shorten(gpus[0].column)}' may be the GPUs of the job (total_gpus) or of one instance (gpus)")
+        whose = _whose_gpus(cells[gpus[0].column], cells[chosen["instances"][0].column])
+        if whose is None:
+            doubts.append(
+                f"'{shorten(gpus[0].column)}' may be the GPUs of the job (total_gpus) or of one instance (gpus)"
+            )
+        else:
+            chosen = {name: c for name, c in chosen.items() if name not in ("gpus", "total_gpus")}
+            chosen[whose[0]] = (gpus[0], whose[1])
     elif gpus and (most := max((n for c in cells[gpus[0].column] if (n := _bare(c))), default=0.0)) > _GPUS_OF_A_NODE:
         doubts.append(
             f"'{shorten(gpus[0].column)}' goes up to {most:g}, more GPUs than most nodes have, and no column tells how many "
@@ -155,6 +162,21 @@ def _choose(
                 chosen[name] = (replace(chosen[name][0], unit="GiB"), chosen[name][1])
                 doubts.append(f"'{shorten(column)}' has numbers without a unit (GiB is a guess)")
     return chosen, doubts
+
+
+def _whose_gpus(gpus: list[str], instances: list[str]) -> tuple[str, str] | None:
+    """Return whether a count of GPUs is the job's or one instance's, and the rows that show it; None where none do."""
+    if len(gpus) != len(instances):
+        return None
+    gangs = [(g, n) for a, b in zip(gpus, instances, strict=True) if (g := _bare(a)) and (n := _bare(b)) > 1]
+    if any(g < n for g, n in gangs):
+        g, n = next(pair for pair in gangs if pair[0] < pair[1])
+        return "gpus", f"of one instance: a job of {n:g} instances has {g:g}"
+    per_instance = [g / n for g, n in gangs]
+    if any(g > _GPUS_OF_A_NODE for g, _ in gangs) and all(p % 1 == 0 and p <= _GPUS_OF_A_NODE for p in per_instance):
+        g, n = max(gangs)
+        return "total_gpus", f"of the job: {g:g} with {n:g} instances, {g / n:g} each; no node has {g:g}"
+    return None
 
 
 def _bare(cell: str) -> float:

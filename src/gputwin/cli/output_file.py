@@ -1,0 +1,78 @@
+"""`-o FILE` of every verb: the ending says what is written; a name without one of these endings is a folder.
+
+.json is the whole result, .csv and .parquet its main table, .txt what a person sees, .html the report.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO, TextIOWrapper
+from pathlib import Path
+
+from gputwin.core.atomic import atomic_file
+from gputwin.core.errors import UserError
+from gputwin.core.overwriting import may_overwrite
+
+FORMS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table"}
+REPORT = ".html"
+FOLDER_ONLY = frozenset({"demo", "generate", "ingest", "merge", "slice", "split", "study", "tune", "fetch"})
+"""What these verbs write are several files; a name that ends like one file is a mistake."""
+
+
+def is_file_name(path: Path | None) -> bool:
+    """Return whether a path ends like a file that every verb can write."""
+    return path is not None and path.suffix.lower() in (*FORMS, REPORT)
+
+
+def refuse_file_name(verb: str, path: Path) -> None:
+    """Raise: this verb writes a folder."""
+    raise UserError(f"'{path}' ends like a file, and {verb} writes a folder; name a folder")
+
+
+@contextmanager
+def printed_to(path: Path) -> Iterator[str]:
+    """Yield the form in which the result is printed; what is printed goes to the file, all or nothing."""
+    suffix = path.suffix.lower()
+    if suffix not in FORMS:
+        raise UserError(f"'{path}' ends in none of {', '.join(FORMS)}; choose one of these endings")
+    _check_replaceable(path)
+    with (
+        atomic_file(path) as fresh,
+        fresh.open("wb") as raw,
+        TextIOWrapper(raw, encoding="utf-8", newline="") as text,
+        redirect_stdout(text),
+    ):
+        yield FORMS[suffix]
+        text.flush()
+    sys.stdout.write(f"{path}\n")
+
+
+@contextmanager
+def report_to(path: Path) -> Iterator[Path]:
+    """Yield a folder for the verb to write to; its report takes the place of the file, and nothing else is left."""
+    from gputwin.report.write import check_replaceable
+
+    check_replaceable(path)
+    shown = StringIO()
+    with tempfile.TemporaryDirectory(prefix="gputwin-") as made:
+        folder = Path(made) / "made"
+        with redirect_stdout(shown):
+            yield folder
+        reports = sorted(folder.glob("*.html"))
+        if len(reports) != 1:
+            raise UserError(
+                f"there is no report to write to '{path}'; name a folder, or a file that ends in .json or .csv"
+            )
+        with atomic_file(path) as fresh:
+            fresh.write_bytes(reports[0].read_bytes())
+    lines = [line for line in shown.getvalue().splitlines() if made not in line]
+    sys.stdout.write("".join(f"{line}\n" for line in [*lines, str(path)]))
+
+
+def _check_replaceable(path: Path) -> None:
+    """Raise where a file is there: it may be the log that the question is about."""
+    if path.is_file() and not may_overwrite():
+        raise UserError(f"'{path}' is there already; pass --force to overwrite it, or name another file")
