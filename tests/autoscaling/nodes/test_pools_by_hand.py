@@ -97,7 +97,7 @@ def test_a_reclaimed_spot_node_stops_its_job_which_goes_on_demand():
 
 
 def test_spot_nodes_cost_what_the_price_is_at_the_time():
-    # A spot node from 0 to 80. The price triples at 40; its mean over 400 s is 2.8, and stands for the group's 2.
+    # As above: a spot node from 0 to 80. The price triples at 40; its mean over 400 s is 2.8, which stands for 2.
     prices = Series(np.array([0.0, 40.0]), np.array([1.0, 3.0]), 400.0)
     trace = trace_of_jobs((job(0, 100, TWO), job(400, 5, ONE)))
     supply = SpotSupply((ZONE,), notice_seconds=20.0, prices=prices)
