@@ -22,8 +22,8 @@ def files(real_data, reference):
     [("fifo", 2.0, 0.005), ("max_min_fairness_perf", 4.4, 0.03)],
 )
 def test_mean_completion_is_the_published_one(files, policy, rate, within):
-    """FIFO agrees up to 2.4 jobs an hour. From 2.8 on (up to 7.5 % off) the published figures hang on a sequence of random
-    draws that is not told; the table of jobs of several GPUs was made with other jobs (docs/heterogeneity.md)."""
+    """FIFO agrees up to 2.4 jobs an hour. From 2.8 on (up to 7.5 % off) the published figures seem to depend on random draws
+    that were not published; the table of jobs of several GPUs was made with other jobs (docs/heterogeneity.md)."""
     result = reproduce(*files, policies=[policy], rates=[rate])
     assert not result.is_saturated(result.points[0])
     assert abs(result.points[0].difference) <= within

@@ -168,7 +168,7 @@ def test_sizes_are_those_of_the_plain_rules():
 
 
 def test_greedy_sizes_are_the_best_for_concave_curves():
-    """No other sizes have a smaller sum of remaining times (optimus) or of inverse speeds (pollux)."""
+    """No other sizes have a smaller sum of remaining times."""
     rng = np.random.default_rng(12)
     for _ in range(60):
         demand, _ = random_demand(rng, 3, 4)
