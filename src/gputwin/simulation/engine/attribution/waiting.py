@@ -21,11 +21,13 @@ from gputwin.simulation.engine.fit.totals import (
     HEAD,
     KINDS_OPEN,
     KNOWN,
+    LEFT,
     NEW,
     NEW_SHAPES,
     NOBODY,
     OPEN_SHAPES,
     PASSED,
+    forget_new,
     total_of,
 )
 from gputwin.simulation.engine.queue.jobs import LISTED
@@ -91,7 +93,7 @@ def end_pass(world: World, head: int, now: float) -> None:
         s = wide(world.totals.lists[NEW_SHAPES, k])
         if world.queue.shapes[s].joined == NEW:
             _open_entries(world, s, now)
-    world.totals.state[NEW_SHAPES] = 0
+    forget_new(world.totals, world.queue.shapes)
     world.totals.state[PASSED] = world.index.log_end[LOG_END]
     if world.outages.count[OUT] > 0 or world.outages.count[ASKED] > 0:
         world.outages.count[ASKED] = world.outages.count[OUT]
@@ -130,7 +132,8 @@ def _open_entries(world: World, s: int, now: float) -> None:
 def end_waiting(world: World, s: int) -> None:
     """Forget shape s, the last job of which has left."""
     totals, shape = world.totals, world.queue.shapes[s]
-    known, shape.joined, shape.watched = shape.joined == KNOWN, 0, ANYTHING
+    known, shape.watched = shape.joined == KNOWN, ANYTHING
+    shape.joined = 0 if known else LEFT
     if not known:
         return
     if _needs_no_totals(world, s):

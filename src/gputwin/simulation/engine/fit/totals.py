@@ -112,8 +112,9 @@ room; shapes that began to wait at this instant, most of which start in its pass
 came since the last pass."""
 NOBODY, NO_HEAD = wide(-1), wide(-2)
 """Instead of the head's shape: nobody waits behind others; all wait behind others."""
-NEW, KNOWN = 1, 2
-"""What a shape's `joined` says."""
+NEW, KNOWN, LEFT = 1, 2, 3
+"""What a shape's `joined` says. LEFT: new, and nobody waits any more; jobs that are stopped and started again within an
+instant may let it begin and end to wait many times, and it is listed once."""
 
 
 def make_totals(requests: Records, groups: Records, shapes: Records, allowed: Records, machines: Machines) -> FitTotals:
@@ -180,9 +181,20 @@ def _entries(requests: Records, kind_of: Ints) -> Records:
 @inlined
 def begin_waiting(totals: FitTotals, shapes: Records, s: int) -> None:
     """Note that the first job of shape s waits; if it still does at the end of the pass, entries are opened."""
+    if shapes[s].joined != LEFT:
+        totals.lists[NEW_SHAPES, totals.state[NEW_SHAPES]] = s
+        totals.state[NEW_SHAPES] += 1
     shapes[s].joined = NEW
-    totals.lists[NEW_SHAPES, totals.state[NEW_SHAPES]] = s
-    totals.state[NEW_SHAPES] += 1
+
+
+@inlined
+def forget_new(totals: FitTotals, shapes: Records) -> None:
+    """Empty the list of shapes that began to wait at this instant."""
+    for k in range(totals.state[NEW_SHAPES]):
+        s = totals.lists[NEW_SHAPES, k]
+        if shapes[s].joined == LEFT:
+            shapes[s].joined = 0
+    totals.state[NEW_SHAPES] = 0
 
 
 @inlined

@@ -10,7 +10,7 @@ from typing import Any
 from gputwin.simulation.engine.attribution.waiting import count_changes, end_pass
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.index import FIRST_FITS
-from gputwin.simulation.engine.fit.totals import ARRIVALS, NEW_SHAPES, OPEN_SHAPES
+from gputwin.simulation.engine.fit.totals import ARRIVALS, NEW_SHAPES, OPEN_SHAPES, forget_new
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.placing.place import fits, place, unplace
 from gputwin.simulation.engine.queue.jobs import first_of_all
@@ -45,7 +45,7 @@ def easy_pass(
         if head < 0:
             world.counters[0].reserved_job = -1
             _forget_arrivals(world)
-            world.totals.state[NEW_SHAPES] = 0
+            forget_new(world.totals, world.queue.shapes)
             return
         if not (fits(world, wide(queue.jobs[head].shape)) and place(world, head, score, devices)):
             break

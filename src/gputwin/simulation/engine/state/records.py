@@ -131,7 +131,7 @@ SHAPE = np.dtype(
         ("fits", np.int32),  # whether it did at `checked`, an end of the log; -1: not known
         ("smaller", np.int32),  # the same on half as many instances, the next size a job may have; -1: none
         ("larger", np.int32),  # the next larger size; -1: none
-        ("joined", np.int32),  # NEW: began to wait at this instant, before the pass; KNOWN: the totals knows it; else 0
+        ("joined", np.int32),  # NEW: began to wait at this instant; LEFT: and left; KNOWN: it has totals; else 0
         ("open_at", np.int32),  # in the totals's list of those with room; -1: it waits for room, or nobody waits
         ("first", np.int32),  # the waiting job that goes first; -1: none
         ("watched", np.int32),  # the group whose lack of room keeps it from starting; -1: not known
