@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from gputwin.core.errors import UserError
+from gputwin.simulation import make_world
 from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS
 from gputwin.simulation.interruptions import Checkpoints, Elasticity, Faults, Maintenance
 from gputwin.simulation.rules import Changes, Scheduler
@@ -120,6 +122,25 @@ def test_time_slices_in_turn():
         (1, 6, 7, "finished"),
         (0, 7, 9, "finished"),
     ]
+
+
+def test_shapes_that_begin_to_wait_many_times_at_one_instant_are_listed_once(monkeypatch):
+    # 16 jobs of two shapes in turn have run for a slice when one more waits: each makes room by stopping one of the other
+    # shape, so that both shapes begin and end to wait eight times at that instant. The list has one place per shape.
+    make, lists = make_world.make_totals, []
+
+    def guarded(*given):
+        totals = make(*given)
+        rows, width = totals.lists.shape
+        lists.append(np.full((rows + 40, width), -7, np.int32))
+        return totals._replace(lists=lists[-1][:rows])
+
+    monkeypatch.setattr(make_world, "make_totals", guarded)
+    asks = gpus(1, cpu=1000), gpus(1, cpu=2000)
+    case = Case((Node(16),), tuple(job(0, 35, asks[k % 2]) for k in range(17)))
+    done = play(case, "round-robin", quantum=10)
+    assert sum(end == 10 and why == "preempted" for _, _, end, why in lived(done)) == 16
+    assert all((guard[5:] == -7).all() for guard in lists)
 
 
 PRIORITY = Changes(preemption="priority")
