@@ -64,7 +64,7 @@ def easy_pass(
     start_gathering(world)
     for k in range(count):
         gather_shape(world, wide(queue.candidates[k]))
-    gather(world, nodes, window, True, first_shape)
+    gather(world, nodes, window, first_shape)
     while True:
         j = next_beside(world, window)
         if j < 0:
