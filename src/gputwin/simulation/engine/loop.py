@@ -229,7 +229,8 @@ def _mark_never_fitting(world: World, score: Any, devices: Any) -> None:
             continue
         unknown -= 1
         begin_for(world, s, score)
-        shapes[s].never_fits = not place(world, j, score, devices)
+        fits = place(world, j, score, devices)
         undo(world.index, world.machines)
+        shapes[s].never_fits = not fits
         for i in range(jobs[j].first_slot, jobs[j].first_slot + shapes[s].instances):
             world.slots[i].node = -1

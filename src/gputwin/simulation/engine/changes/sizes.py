@@ -46,12 +46,12 @@ def shrink_for(world: World, j: int, now: float, score: Any, devices: Any) -> bo
         else:
             steps[k] = -1
     # What stays shrunk goes back first, then is resized for good.
-    undo(world.index, world.machines)
-    if not fitting:
-        return False
     for k in range(count, 0, -1):
         if steps[k] >= 0:
             jobs[steps[k]].shape = world.queue.shapes[jobs[steps[k]].shape].larger
+    undo(world.index, world.machines)
+    if not fitting:
+        return False
     for k in range(1, count + 1):
         v = wide(steps[k])
         if v >= 0:

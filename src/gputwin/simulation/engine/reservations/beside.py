@@ -32,8 +32,8 @@ def place_beside(world: World, j: int, ends_before: bool, score: Any, devices: A
     else:
         withhold(world)
         placed = place(world, j, score, devices)
-    undo(world.index, world.machines)
     show_again(world)
+    undo(world.index, world.machines)
     if placed:
         occupy(world, job.first_slot, job.first_slot + size)
     return placed

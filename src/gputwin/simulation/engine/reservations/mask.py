@@ -116,7 +116,7 @@ def withhold_row(world: World, k: int) -> None:
 
 @compiled
 def show_again(world: World) -> None:
-    """Note that nothing is hidden any more: the trial in which it was is undone."""
+    """Note that nothing is hidden any more: the trial in which it was ends."""
     for k in range(world.counters[0].reserved):
         if world.masks[k] == HIDDEN:
             world.masks[k] = SHOWN
