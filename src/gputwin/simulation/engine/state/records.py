@@ -261,7 +261,7 @@ def gpu_class(requests: Records, r: int) -> int:
 
 @compiled
 def change(machines: Machines, requests: Records, r: int, n: int, devices: int, sign: int) -> None:
-    """Take (sign 1) or give back (sign -1) what one instance of request r holds on node n: the bit set `devices`, and more."""
+    """Take (sign 1) or give back (sign -1) what one instance of request r holds on node n, `devices` among it."""
     node, request, free = machines.nodes[n], requests[r], machines.free
     node.cpu_free -= sign * request.cpu
     node.memory_free -= sign * request.memory
