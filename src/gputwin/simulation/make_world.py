@@ -108,7 +108,7 @@ def make_world(
         running=np.zeros(jobs.size if tracked else 1, np.int32),
         reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),
-        withheld=np.zeros((max(gang, machines.nodes.size + 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
+        withheld=np.zeros((max(gang, 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
         rows=np.arange(machines.nodes.size, dtype=np.int32) if planned else np.full(machines.nodes.size, -1, np.int32),
         masks=np.zeros(machines.nodes.size if planned else gang, np.int32),
         endings=make_events(max(jobs.size, machines.nodes.size * roles if planned else 1) if tracked else 1),

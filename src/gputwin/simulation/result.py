@@ -15,6 +15,7 @@ import polars as pl
 from gputwin.core.atomic import atomic_directory
 from gputwin.core.display import Shown
 from gputwin.core.errors import InputError, UserError
+from gputwin.simulation.completion import completion_parts, completion_totals
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
@@ -26,7 +27,6 @@ from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.segments import (
     capacity_over_time,
-    completion_parts,
     has_changes,
     placements_of,
     segments_of,
@@ -123,7 +123,8 @@ def result_of(
     if has_changes(run):
         summary["stops"] = stops_by_reason(segments)
         summary["effective_training_time_ratio"] = effective_training_time_ratio(jobs)
-        summary["completion_parts_seconds"] = completion_parts(jobs)
+        summary["completion_parts_nanoseconds"] = completion_totals(jobs)
+        summary["completion_parts_seconds"] = completion_parts(summary["completion_parts_nanoseconds"])
         summary["goodput"] = goodput_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
     shares = shares_over_time(jobs, segments, series["time"].to_numpy(), _weights(run))

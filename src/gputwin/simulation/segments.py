@@ -12,8 +12,6 @@ from gputwin.simulation.engine.state.records import START, UP
 from gputwin.simulation.engine.world import FINISHED, RUNS
 from gputwin.simulation.run import Run
 
-SLOWDOWNS = ("gpu_model", "spread", "neighbours", "size")
-"""What slows a job; the fields of its life are named alike."""
 _FIELDS = {"gpu_model": "slow_model", "spread": "slow_spread", "neighbours": "slow_neighbours", "size": "slow_size"}
 
 
@@ -90,7 +88,8 @@ def placements_of(run: Run) -> pl.DataFrame:
 def with_lives(jobs: pl.DataFrame, run: Run) -> pl.DataFrame:
     """Return the jobs with their stops and the parts of their completion time.
 
-    duration + waits + slowdowns + lost + overhead = completion time of every finished job, but for rounding.
+    duration + waits + slowdowns + lost + overhead = completion time of every finished job, but for rounding; exactly in
+    `completion_of`.
     """
     lives = run.world.lives.records
     columns: dict[str, Any] = {
@@ -100,19 +99,6 @@ def with_lives(jobs: pl.DataFrame, run: Run) -> pl.DataFrame:
         **{f"slow_{name}_seconds": lives[field] for name, field in _FIELDS.items()},
     }
     return jobs.with_columns(pl.Series(name, value) for name, value in columns.items())
-
-
-def completion_parts(jobs: pl.DataFrame) -> dict[str, float]:
-    """Return the seconds that all finished jobs spent on each part of their completion time."""
-    finished = jobs.filter(pl.col("outcome") == "finished")
-    parts = {
-        "service": "duration_seconds",
-        "wait": "wait_seconds",
-        "lost": "lost_seconds",
-        "overhead": "overhead_seconds",
-        **{f"slow_{name}": f"slow_{name}_seconds" for name in SLOWDOWNS},
-    }
-    return {part: float(finished[column].sum()) for part, column in parts.items() if column in finished.columns}
 
 
 def stops_by_reason(segments: pl.DataFrame) -> dict[str, int]:

@@ -260,21 +260,9 @@ def gpu_class(requests: Records, r: int) -> int:
     return 0 if requests[r].gpu_milli < WHOLE else requests[r].gpu_count
 
 
-@inlined
-def take(machines: Machines, requests: Records, r: int, n: int, devices: int) -> None:
-    """Give one instance of request r the bit set `devices` of node n, and all else it asks for."""
-    change(machines, requests, r, n, devices, 1)
-
-
-@inlined
-def give_back(machines: Machines, requests: Records, r: int, n: int, devices: int) -> None:
-    """Undo `take`."""
-    change(machines, requests, r, n, devices, -1)
-
-
 @compiled
 def change(machines: Machines, requests: Records, r: int, n: int, devices: int, sign: int) -> None:
-    """Take (sign 1) or give back (sign -1) what one instance of request r holds on node n."""
+    """Take (sign 1) or give back (sign -1) what one instance of request r holds on node n, `devices` among it."""
     node, request, free = machines.nodes[n], requests[r], machines.free
     node.cpu_free -= sign * request.cpu
     node.memory_free -= sign * request.memory
