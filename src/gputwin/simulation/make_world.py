@@ -22,6 +22,7 @@ from gputwin.simulation.engine.state.tenants import Tenants, make_turns
 from gputwin.simulation.engine.world import (
     CONSERVATIVE,
     EASY,
+    FAIR_EASY,
     FAIR_GREEDY,
     FAIR_STRICT,
     GREEDY,
@@ -76,7 +77,7 @@ def make_world(
     knobs = knobs._replace(sharing=knobs.sharing._replace(slots=slots, links=links))
     totals = make_totals(requests, groups, shapes, workload.allowed, machines)
     tree = no_shape_tree()
-    if settings["backfill"][0] in (GREEDY, EASY, FAIR_STRICT, FAIR_GREEDY) and not settings["preempts"][0]:
+    if settings["backfill"][0] in (GREEDY, EASY, FAIR_STRICT, FAIR_GREEDY, FAIR_EASY) and not settings["preempts"][0]:
         kind_of = totals.entries["kind"][: requests.size]
         tree = make_shape_tree(requests, groups, shapes, index.models, kind_of, machines.nodes.size)
     changing = bool(settings["changes"][0])
