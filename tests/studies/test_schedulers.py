@@ -156,7 +156,7 @@ def test_the_sentence_about_fairness_names_who_loses_and_what_jobs_it_has():
 
 
 def test_a_convoy_worked_by_hand():
-    """Two GPUs. The gang of two, submitted at 1, is the head until 10; the small jobs of 2 and 4 wait behind it for 8 and 6 s.
+    """Two GPUs. The gang of two, submitted at 1, is the head until 10; jobs of 2 and 4 wait behind it for 8 and 6 s.
     Then they wait for room until 15, the second behind the first."""
     trace = a_trace((0.0, 10.0, 1), (1.0, 5.0, 2), (2.0, 1.0, 1), (4.0, 1.0, 1))
     setting = Setting("by hand", trace, Cluster("c", (NodeGroup("n", 1, gpus=2),)), 1.0, ())
