@@ -100,7 +100,7 @@ def tiresias60(
 
         gputwin reproduce tiresias60 --policy sjf --json
     """
-    from gputwin.studies.reproduce.tiresias60 import NOT_EXPRESSED, POLICIES, reproduce
+    from gputwin.studies.reproduce.tiresias60 import NOT_THE_ENGINE, POLICIES, reproduce
 
     with progress(quiet or json) as step:
         result = reproduce(folder, policies=policy or tuple(POLICIES), progress=step)
@@ -116,8 +116,9 @@ def tiresias60(
             for r in result.summary().to_dicts()
         ]
         table("Ends as published, and mean completion times, s", ["policy", "same end", "ours", "published"], rows)
-        for name, why in NOT_EXPRESSED.items():
-            say(f"{name}: not simulated: {why}")
+        for name in policy or POLICIES:
+            if name in NOT_THE_ENGINE:
+                say(f"{name}: {NOT_THE_ENGINE[name]}")
 
     emit(result.to_json(), json, render)
 
