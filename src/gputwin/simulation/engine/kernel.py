@@ -23,7 +23,7 @@ from gputwin.simulation.engine.loop import ENDED, FULL_LOG, REACHED, run
 from gputwin.simulation.engine.passes.conservative import conservative_pass
 from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.passes.fair import fair_greedy_pass, fair_strict_pass
-from gputwin.simulation.engine.passes.fair_tree import fair_tree_greedy_pass, fair_tree_strict_pass
+from gputwin.simulation.engine.passes.fair_easy import fair_easy_pass
 from gputwin.simulation.engine.passes.greedy import greedy_pass, greedy_pass_with_limit
 from gputwin.simulation.engine.passes.kueue import kueue_pass
 from gputwin.simulation.engine.passes.planned import planned_pass
@@ -35,12 +35,13 @@ from gputwin.simulation.engine.rules import no_gate, no_neighbours, no_turn
 from gputwin.simulation.engine.state.events import compacted
 from gputwin.simulation.engine.state.lives import grown as with_longer_log
 from gputwin.simulation.engine.state.outages import grown as with_more_outages
-from gputwin.simulation.engine.state.tenants import BY_TREE, QUOTA_RECLAIM
+from gputwin.simulation.engine.state.tenants import QUOTA_RECLAIM
 from gputwin.simulation.engine.world import (
     ARRIVAL,
     BUDGET,
     CONSERVATIVE,
     EASY,
+    FAIR_EASY,
     FAIR_GREEDY,
     FAIR_STRICT,
     GREEDY,
@@ -58,8 +59,8 @@ _PASSES = {
     LOSS: strict_pass,
     FAIR_STRICT: fair_strict_pass,
     FAIR_GREEDY: fair_greedy_pass,
+    FAIR_EASY: fair_easy_pass,
 }
-_TREE_PASSES = {FAIR_STRICT: fair_tree_strict_pass, FAIR_GREEDY: fair_tree_greedy_pass}
 _PREEMPTIVE_PASSES = {STRICT: strict_preemptive_pass, GREEDY: greedy_preemptive_pass}
 SLICE = 1 << 19
 """Instants after which the loop comes back, so that Ctrl-C is heard and progress can be shown."""
@@ -154,8 +155,6 @@ def _pass_of(world: World) -> Callable[..., None]:
     mode = int(world.settings["backfill"][0])
     if world.settings["planned"][0]:
         return planned_pass
-    if world.settings["turns"][0] == BY_TREE:
-        return _TREE_PASSES[mode]
     if world.settings["reclaims"][0]:
         return reclaim_pass if world.settings["reclaims"][0] == QUOTA_RECLAIM else kueue_pass
     if world.settings["preempts"][0]:
