@@ -16,11 +16,12 @@ $(STAMP): requirements.txt pyproject.toml
 demo: $(STAMP)  ## a full study on generated data, from raw files to a conclusion; ends with the path of an HTML report
 	$(BIN)/gputwin demo -o demo
 
-system:  ## what the suite uses beside Python: a browser, Java for Spark, npm for axe-core (checks of accessibility)
-	@command -v chromium >/dev/null && command -v java >/dev/null && command -v npm >/dev/null || \
-	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium default-jre-headless npm >/dev/null; } || \
-	  echo "chromium, java or npm is missing: tests that need them are skipped"
+system:  ## what the suite uses besides Python: a browser, Java for Spark, npm for axe-core (checks of accessibility); installs what is missing
+	@want=""; for pair in chromium:chromium java:default-jre-headless npm:npm; do \
+	    command -v $${pair%:*} >/dev/null || want="$$want $${pair#*:}"; done; \
+	  [ -z "$$want" ] || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$want >/dev/null; } || \
+	  echo "missing:$$want: tests that need them are skipped"
 	@[ -d tests/browser/node_modules/axe-core ] || ! command -v npm >/dev/null || \
 	  npm ci --silent --no-progress --prefix tests/browser >/dev/null || echo "axe-core could not be installed: tests that need it are skipped"
 
