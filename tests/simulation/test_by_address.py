@@ -28,7 +28,7 @@ def test_arrays_are_read_and_changed_where_they_are() -> None:
     run = only_version(compiled_as(loop, types.int64(handed_over(kind), types.FunctionType(signature)))).entry_point
     # Two at once: each address leads to its own arrays.
     outers = [make(), make()]
-    placed = [Placed(outer, kind) for outer in outers]
+    placed = [Placed(outer) for outer in outers]
     outers[1].inner.table[1] = 0.0
     assert [run(p.address, policy) for p in placed] == [4, 4]
     for outer, beside in zip(outers, ([4, 5, 6, 7], [0, 0, 0, 0]), strict=True):

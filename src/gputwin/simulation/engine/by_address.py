@@ -19,11 +19,8 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.datamodel.models import OpaqueModel
-from numba.core.extending import NativeValue, infer_getattr, intrinsic, lower_getattr_generic, register_model, unbox
-from numba.core.registry import cpu_target
+from numba.core.extending import NativeValue, infer_getattr, lower_getattr_generic, register_model, unbox
 from numba.core.typing.templates import AttributeTemplate
-
-from gputwin.simulation.engine.compiled import compiled_as
 
 
 class AddressType(types.Type):  # type: ignore[misc]
@@ -41,50 +38,28 @@ register_model(AddressType)(OpaqueModel)
 @cache
 def handed_over(kind: Any) -> Any:
     """Return the type as which compiled code is given something of this type: a named tuple by its address."""
-    return AddressType(kind) if isinstance(kind, types.NamedTuple) else kind
+    return AddressType(kind) if isinstance(kind, types.BaseNamedTuple) else kind
 
 
 class Placed:
     """A named tuple of arrays written to memory; `address` is what compiled code is given."""
 
-    def __init__(self, value: Any, kind: Any) -> None:
-        context = cpu_target.target_context
-        self._memory = np.zeros(context.get_abi_sizeof(context.get_value_type(kind)) // 8, np.int64)
+    def __init__(self, value: Any) -> None:
+        words: list[int] = []
+        _describe(value, words)
+        self._memory = np.array(words, np.int64)
         # Whoever keeps the address keeps the arrays alive.
         self.value = value
         self.address = int(self._memory.ctypes.data)
-        _writer(kind)(self.address, value)
 
 
-@cache
-def _writer(kind: Any) -> Any:
-    return compiled_as(_write, types.void(types.int64, kind))
-
-
-def _write(address: int, value: Any) -> None:
-    _write_at(address, value)
-
-
-@intrinsic  # type: ignore[untyped-decorator]
-def _write_at(typing_context: Any, address: Any, value: Any) -> Any:
-    """Write a named tuple to an address."""
-
-    def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
-        pointer = builder.inttoptr(given[0], ir.PointerType())
-        _write_parts(builder, given[1], pointer, given[1].type)
-        return context.get_dummy_value()
-
-    return types.void(types.int64, value), generate
-
-
-def _write_parts(builder: Any, value: Any, pointer: Any, whole: Any) -> None:
-    """Store each number of a structure by itself."""
-    for i, part in enumerate(whole.elements):
-        inner, at = builder.extract_value(value, i), _part(builder, pointer, whole, i)
-        if isinstance(part, ir.LiteralStructType):
-            _write_parts(builder, inner, at, part)
-        else:
-            builder.store(inner, at)
+def _describe(part: Any, words: list[int]) -> None:
+    """Append what Numba knows of each array: owner and parent (none), length, bytes an item, address, shape, strides."""
+    if isinstance(part, tuple):
+        for inner in part:
+            _describe(inner, words)
+    else:
+        words += [0, 0, part.size, part.itemsize, part.ctypes.data, *part.shape, *part.strides]
 
 
 def _part(builder: Any, pointer: Any, whole: Any, i: int) -> Any:
@@ -115,14 +90,14 @@ def _read(context: Any, builder: Any, kind: Any, pointer: Any, name: str) -> Any
     whole = context.get_value_type(kind.value)
     opaque = builder.bitcast(pointer, ir.PointerType())
     at = _part(builder, opaque, whole, i)
-    if isinstance(kind.value.types[i], types.NamedTuple):
+    if isinstance(kind.value.types[i], types.BaseNamedTuple):
         return builder.bitcast(at, pointer.type)
     return _loaded(builder, at, whole.elements[i])
 
 
 def _loaded(builder: Any, pointer: Any, kind: Any) -> Any:
     """Return a structure, each number read by itself: those that are not used are not read."""
-    if not isinstance(kind, ir.LiteralStructType):
+    if not isinstance(kind, ir.Aggregate):
         number = builder.load(pointer, typ=kind)
         number.set_metadata("invariant.load", builder.module.add_metadata([]))
         return number

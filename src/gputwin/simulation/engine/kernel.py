@@ -128,7 +128,7 @@ class Stepper:
         if config.DISABLE_JIT:
             return self.world
         if self._placed is None or self._placed.value is not self.world:
-            self._placed = Placed(self.world, numba.typeof(self.world))
+            self._placed = Placed(self.world)
         return self._placed.address
 
     def make_room(self, events: int) -> None:
