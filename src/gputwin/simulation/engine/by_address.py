@@ -26,7 +26,7 @@ from numba.core.typing.templates import AttributeTemplate
 from gputwin.simulation.engine.compiled import compiled_as
 
 
-class AddressType(types.Type):  # type: ignore[misc]
+class AddressType(types.Type):
     """The address of a named tuple."""
 
     def __init__(self, value: Any) -> None:
@@ -62,10 +62,10 @@ def _writer(kind: Any) -> Any:
 
 
 def _write(address: int, value: Any) -> None:
-    _write_at(address, value)
+    _intrinsic_write(address, value)
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def _write_at(typing_context: Any, address: Any, value: Any) -> Any:
     """Write a named tuple to an address."""
 
@@ -75,6 +75,10 @@ def _write_at(typing_context: Any, address: Any, value: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(types.int64, value), generate
+
+
+# Numba's stubs take it for what it is in Python, where it is never called.
+_intrinsic_write: Any = _write_at
 
 
 def _write_parts(builder: Any, value: Any, pointer: Any, whole: Any) -> None:
@@ -100,10 +104,10 @@ def _unbox(kind: Any, given: Any, c: Any) -> Any:
 
 
 @infer_getattr
-class _Attributes(AttributeTemplate):  # type: ignore[misc]
+class _Attributes(AttributeTemplate):
     key = AddressType
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         fields = kind.value.fields
         return handed_over(kind.value.types[fields.index(name)]) if name in fields else None
 
