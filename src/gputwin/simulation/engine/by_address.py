@@ -23,7 +23,7 @@ from numba.core.extending import NativeValue, infer_getattr, lower_getattr_gener
 from numba.core.typing.templates import AttributeTemplate
 
 
-class AddressType(types.Type):  # type: ignore[misc]
+class AddressType(types.Type):
     """The address of a named tuple."""
 
     def __init__(self, value: Any) -> None:
@@ -75,10 +75,10 @@ def _unbox(kind: Any, given: Any, c: Any) -> Any:
 
 
 @infer_getattr
-class _Attributes(AttributeTemplate):  # type: ignore[misc]
+class _Attributes(AttributeTemplate):
     key = AddressType
 
-    def generic_resolve(self, kind: Any, name: str) -> Any:
+    def generic_resolve(self, kind: Any, name: str) -> Any:  # type: ignore[override]
         fields = kind.value.fields
         return handed_over(kind.value.types[fields.index(name)]) if name in fields else None
 
