@@ -23,7 +23,7 @@ RULES = [rule.name for rule in FAIRNESS if not rule.queues]
 ORDERS = [order.name for order in ORDERINGS if not order.preemption]
 GRID = [
     (fairness, order, backfill)
-    for fairness, order, backfill in product(RULES, ORDERS, ("strict", "greedy"))
+    for fairness, order, backfill in product(RULES, ORDERS, ("strict", "greedy", "easy"))
     # Both work out past use, each with a period of its own: refused.
     if not (ORDERINGS.get(order).weighs_tenants and "period" in FAIRNESS.get(fairness).parameters)
 ]

@@ -3,7 +3,9 @@
 In each step of a pass every waiting job is looked at anew. Jobs the gate refuses are passed over. Of the others, the first
 in order of each shape of each tenant is a candidate (under greedy skip: if it can be placed). The tenant of the candidate
 with the lowest (turn, job) has its turn, and its first candidate in order starts; where there are no turns, simply the
-first candidate in order. Under strict order the pass ends when that job cannot be placed.
+first candidate in order. Under strict order the pass ends when that job cannot be placed. Under EASY it then has a
+reservation, made anew in each pass, and of each other shape of each tenant the first in order that can be placed without
+delaying it is a candidate.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tests.oracles.reference import WHOLE, Job, Node, Outcome, Reference
+from tests.oracles.reference import WHOLE, Job, Machine, Node, Outcome, Reference
 from tests.oracles.reference_turns import Groups, Lottery, ideal_ends, minus_rho
 
 CPU, MEMORY, GPU, GPU_MEMORY = range(4)
@@ -148,11 +150,11 @@ class FairReference(Reference):
             self.waiting.remove(j)
             self.outcomes[j].fate = "never fits"
         self._note_arrivals()
-        self.head = None
+        self.head, self.reserved = None, None
         while True:
             first: dict[tuple[int, object], int] = {}
             for j in self.waiting:  # in the chosen order
-                if self._allowed(j):
+                if self._allowed(j) and (self.reserved is None or self._can_overtake(j)):
                     first.setdefault(self._class(j), j)
             candidates = list(first.values())
             if self.backfill == "greedy":
@@ -169,9 +171,20 @@ class FairReference(Reference):
                 t = self.jobs[min(candidates, key=lambda j: (self._turn(self.jobs[j].tenant), j))].tenant
                 candidates = [j for j in candidates if self.jobs[j].tenant == t]
             j = min(candidates, key=lambda j: place[j])
-            if not self._try(j, self.machines):
+            if not self._try(j, self._open_to(j)):
                 self.head = self._class(j)
-                break
+                if self.backfill != "easy":
+                    break
+                self.reserved = self._reserve(j)
+
+    def _open_to(self, j: int) -> list[Machine]:
+        """Return the nodes as job j may use them: beside the reservation, unless it ends before that begins."""
+        if self.reserved is None or self.now + self.jobs[j].predicted <= self.reserved[1]:
+            return self.machines
+        return self._beside_reservation()
+
+    def _can_overtake(self, j: int) -> bool:
+        return self._class(j) != self.head and self.placer.place(self._open_to(j), self.jobs[j]) is not None
 
     def _too_large(self, j: int) -> bool:
         t = self.jobs[j].tenant

@@ -111,7 +111,7 @@ def compare(fairness: str, rules: tuple[str, str, str], seed: int) -> int:
     return sum(str(a.start) != str(b.start) for a, b in zip(plain, without, strict=True))
 
 
-@pytest.mark.parametrize("backfill", ["strict", "greedy"])
+@pytest.mark.parametrize("backfill", ["strict", "greedy", "easy"])
 @pytest.mark.parametrize("fairness", RULES)
 def test_every_start_node_device_and_cause_agrees(fairness: str, backfill: str) -> None:
     changed = 0
@@ -127,7 +127,7 @@ def test_who_has_lost_its_room_in_the_pass_gives_its_tenant_no_turn() -> None:
     assert compare("fair-share", ("sjf", "greedy", "topology"), 1_000_063) > 0
 
 
-@pytest.mark.parametrize("backfill", ["strict", "greedy"])
+@pytest.mark.parametrize("backfill", ["strict", "greedy", "easy"])
 @pytest.mark.parametrize("fairness", RULES)
 def test_a_crowd_is_scheduled_alike(fairness: str, backfill: str) -> None:
     """Longer queues and more nodes than the small cases have, times that are no round numbers."""
@@ -155,7 +155,7 @@ if __name__ == "__main__":
 
     many = int(sys.argv[1])
     for fairness in RULES:
-        for backfill in ("strict", "greedy"):
+        for backfill in ("strict", "greedy", "easy"):
             for order in ORDERS:
                 changed = sum(compare(fairness, (order, backfill, PLACEMENTS[s % 4]), 10**6 + s) for s in range(many))
                 print(fairness, backfill, order, many, "cases agree;", changed, "jobs start otherwise", flush=True)

@@ -84,6 +84,37 @@ def test_drf_lets_a_late_tenant_catch_up(backfill: str) -> None:
     assert starts(done) == [0] * 4 + [10, 10, 20, 20] + [10, 10, 20, 20]
 
 
+def test_easy_reserves_for_whose_turn_it_is_and_others_overtake_in_turn() -> None:
+    """Job 0 holds three of four GPUs until 10, then job 1 of tenant 1 has its turn and needs all: it is due at 10.
+
+    Job 2 would delay it. Jobs 3 and 4 end in time, one after the other: tenant 2 holds nothing, so job 4 goes first.
+    Without fairness job 3 does, and under greedy skip job 2 takes the GPU at 5 and job 1 waits for it until 25.
+    """
+    jobs = [of(t, job(0, d, gpus(n))) for t, d, n in [(0, 10, 3), (1, 10, 4), (0, 20, 1), (0, 5, 1), (2, 5, 1)]]
+    assert starts(played(jobs, Fairness("drf"), backfill="easy")) == [0, 10, 20, 5, 0]
+    assert starts(played(jobs, Fairness("drf"), backfill="greedy")) == [0, 25, 5, 10, 0]
+
+
+def test_behind_a_reservation_is_a_cause_of_its_own() -> None:
+    """Nobody takes the fourth GPU until 10: job 2 could run there, and would delay job 1."""
+    jobs = [of(t, job(0, d, gpus(n))) for t, d, n in [(0, 10, 3), (1, 10, 4), (0, 20, 1)]]
+    done = played(jobs, Fairness("drf"), backfill="easy")
+    assert starts(done) == [0, 10, 20]
+    assert dict(+done[2].waited) == {"behind_other_job": 10.0, "gpu_shortage": 10.0}
+
+
+def test_easy_passes_the_reservation_on_with_the_turn() -> None:
+    """Tenant 1 waits for four GPUs, and its own short job overtakes. Tenant 2 comes at 4 and has used nothing: the turn, and
+    with it the reservation, are tenant 2's."""
+    jobs = [
+        of(0, job(0, 10, gpus(3))),
+        of(1, job(0, 10, gpus(4))),
+        of(1, job(0, 9, gpus(1))),
+        of(2, job(4, 10, gpus(4))),
+    ]
+    assert starts(played(jobs, Fairness("fair-share", {"period": 0.0}), backfill="easy")) == [0, 20, 0, 10]
+
+
 def test_drf_weights_divide_three_to_one() -> None:
     jobs = [of(0, job(0, 10, gpus(1))) for _ in range(4)] + [of(1, job(0, 10, gpus(1))) for _ in range(4)]
     done = played(jobs, Fairness("drf", {}, {"tenant-1": Terms(weight=3)}))
@@ -149,7 +180,8 @@ def test_within_a_tenant_the_chosen_order_decides() -> None:
         (Scheduler(fairness=Fairness("equal")), Changes(), "equal"),
         (Scheduler(fairness=Fairness("drf", {"speed": 1.0})), Changes(), "no parameter 'speed'"),
         (Scheduler(fairness=Fairness("quota", {"share": -1.0})), Changes(), "give 0 or more"),
-        (Scheduler(backfill="easy", fairness=Fairness("drf")), Changes(), "use strict or greedy"),
+        (Scheduler(backfill="conservative", fairness=Fairness("drf")), Changes(), "use strict, greedy or easy"),
+        (Scheduler(backfill="easy", fairness=Fairness("quota", {"reclaim": 1.0})), Changes(), "'greedy' only"),
         (Scheduler(order="srtf", backfill="greedy", fairness=Fairness("drf")), Changes(), "making room"),
         (
             Scheduler(order="priority", order_parameters={"max_wait": 5.0}, fairness=Fairness("drf")),

@@ -42,7 +42,7 @@ def a_trace(*jobs: tuple[float, float, int]) -> Trace:
 def a_run(name: str, **figures: float) -> Measured:
     none = np.zeros(1)
     figures = dict.fromkeys(FIGURES, 1.0) | figures
-    return Measured(Contender(name, "order"), figures, {}, none, none, none, np.array(["t"]), 0)
+    return Measured(Contender(name, "order"), figures, {}, none, none, none, none, none, np.array(["t"]), 0)
 
 
 def test_there_are_over_twenty_contenders_of_every_family_and_each_can_run():
@@ -153,3 +153,31 @@ def test_the_sentence_about_fairness_names_who_loses_and_what_jobs_it_has():
         in found.sentence
     )
     assert "Waiting is 30 % under drf and 49 % under fifo of the time in the system" in found.sentence
+
+
+def test_a_convoy_worked_by_hand():
+    """Two GPUs. The gang of two, submitted at 1, is the head until 10; jobs of 2 and 4 wait behind it for 8 and 6 s.
+    Then they wait for room until 15, the second behind the first."""
+    trace = a_trace((0.0, 10.0, 1), (1.0, 5.0, 2), (2.0, 1.0, 1), (4.0, 1.0, 1))
+    setting = Setting("by hand", trace, Cluster("c", (NodeGroup("n", 1, gpus=2),)), 1.0, ())
+    [found] = compare_schedulers([setting], contenders_named(["fifo", "strict"]))
+    seen = found.convoys
+    assert seen is not None
+    # The gang: 8 + 6 s behind it. Then the job of 2 s is the head from 10 to 15, the other waits behind it for 5 s.
+    assert seen.behind_hours * 3600 == pytest.approx(8 + 6 + 5)
+    assert seen.head_hours * 3600 == pytest.approx(9 + 5)
+    assert (seen.longest, seen.longest_gpus, seen.longest_hours * 3600) == (2, 2.0, pytest.approx(9.0))
+    assert seen.behind_share == pytest.approx((5 / 19, 14 / 19, 0.0))
+    assert {name: hours * 3600 for name, hours in seen.small_wait_hours.items()} == pytest.approx(
+        {"strict": (0 + 13 + 11) / 3, "fifo": 0.0}
+    )
+    assert "74 %" in seen.sentence()
+
+
+def test_waiting_of_heads_and_behind_them_is_all_waiting():
+    setting = synthetic_setting("philly", 400, 1)
+    [found] = compare_schedulers([setting], contenders_named(["strict"]))
+    assert found.convoys is not None
+    waits = float(np.nansum(found.runs[0].start - found.runs[0].submit)) / 3600
+    assert waits > 0
+    assert found.convoys.behind_hours + found.convoys.head_hours == pytest.approx(waits)

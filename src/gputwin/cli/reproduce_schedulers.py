@@ -30,6 +30,7 @@ def gavel2020(
     rate: Annotated[
         list[float] | None, typer.Option("--rate", help="Only these rates, jobs an hour; repeatable.")
     ] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of what policies draw; the jobs stay the same.")] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -50,7 +51,13 @@ def gavel2020(
         raise UserError(f"unknown trace '{trace}'; known: single, multiple")
     with progress(quiet or json) as step:
         result = reproduce(
-            throughputs, folder, trace=trace, policies=policy or tuple(POLICIES), rates=rate or (), progress=step
+            throughputs,
+            folder,
+            trace=trace,
+            policies=policy or tuple(POLICIES),
+            rates=rate or (),
+            seed=seed,
+            progress=step,
         )
 
     def render() -> None:
@@ -71,6 +78,8 @@ def gavel2020(
             worst = result.largest(name)
             if worst is not None:
                 say(f"{name}: largest difference at unsaturated rates {percent(worst, 1)}")
+        for sentence in result.evidence.sentences():
+            say(sentence)
 
     emit(result.to_json(), json, render)
 
@@ -91,7 +100,7 @@ def tiresias60(
 
         gputwin reproduce tiresias60 --policy sjf --json
     """
-    from gputwin.studies.reproduce.tiresias60 import NOT_EXPRESSED, POLICIES, reproduce
+    from gputwin.studies.reproduce.tiresias60 import NOT_THE_ENGINE, POLICIES, reproduce
 
     with progress(quiet or json) as step:
         result = reproduce(folder, policies=policy or tuple(POLICIES), progress=step)
@@ -107,8 +116,9 @@ def tiresias60(
             for r in result.summary().to_dicts()
         ]
         table("Ends as published, and mean completion times, s", ["policy", "same end", "ours", "published"], rows)
-        for name, why in NOT_EXPRESSED.items():
-            say(f"{name}: not simulated: {why}")
+        for name in policy or POLICIES:
+            if name in NOT_THE_ENGINE:
+                say(f"{name}: {NOT_THE_ENGINE[name]}")
 
     emit(result.to_json(), json, render)
 

@@ -22,6 +22,7 @@ from gputwin.simulation.engine.state.tenants import Tenants, make_turns
 from gputwin.simulation.engine.world import (
     CONSERVATIVE,
     EASY,
+    FAIR_EASY,
     FAIR_GREEDY,
     FAIR_STRICT,
     GREEDY,
@@ -75,8 +76,10 @@ def make_world(
     links = np.zeros(slots.size if tracked else 1, LINK)
     knobs = knobs._replace(sharing=knobs.sharing._replace(slots=slots, links=links))
     totals = make_totals(requests, groups, shapes, workload.allowed, machines)
-    tree = no_shape_tree()
-    if settings["backfill"][0] in (GREEDY, EASY, FAIR_STRICT, FAIR_GREEDY) and not settings["preempts"][0]:
+    tree = no_shape_tree(shapes.size)
+    limited = settings["backfill"][0] == GREEDY and max_wait < np.inf
+    asks_by_shape = limited or settings["backfill"][0] in (EASY, FAIR_STRICT, FAIR_GREEDY, FAIR_EASY)
+    if asks_by_shape and not settings["preempts"][0]:
         kind_of = totals.entries["kind"][: requests.size]
         tree = make_shape_tree(requests, groups, shapes, index.models, kind_of, machines.nodes.size)
     changing = bool(settings["changes"][0])

@@ -174,9 +174,9 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
         raise UserError(
             f"fairness '{rule.name}' does not go with a planner, which decides whose turn it is; leave out one"
         )
-    if scheduler.backfill not in ("strict", "greedy"):
+    if scheduler.backfill not in ("strict", "greedy", "easy"):
         raise UserError(
-            f"fairness '{rule.name}' does not go with backfill '{scheduler.backfill}'; use strict or greedy"
+            f"fairness '{rule.name}' does not go with backfill '{scheduler.backfill}'; use strict, greedy or easy"
         )
     if rule.queues and not scheduler.fairness.queues:
         raise UserError(

@@ -23,6 +23,7 @@ from gputwin.simulation.engine.world import (
     CONSOLIDATE,
     COUNTERS,
     EASY,
+    FAIR_EASY,
     FAIR_GREEDY,
     FAIR_STRICT,
     GREEDY,
@@ -62,6 +63,7 @@ from gputwin.simulation.workload import Workload
 from gputwin.simulation.workload_shapes import with_models_apart, with_shapes_apart, with_sizes
 
 _TURNS = {"tenant": BY_TENANT, "next-job": BY_NEXT_JOB, "draw": DRAWN, "tree": BY_TREE}
+_FAIR = {STRICT: FAIR_STRICT, GREEDY: FAIR_GREEDY, EASY: FAIR_EASY}
 _GANGS = {"score": BY_SCORE, "consolidate": CONSOLIDATE, "topology": TOPOLOGY}
 DEFAULT_BINS = 1000
 
@@ -149,18 +151,17 @@ def run(
     settings["elastic"] = changes.elasticity is not None
     settings["preempts"] = preempts
     settings["delays"] = changes.locality is not None
-    # Who waits for a rack waits though there is room.
-    settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts or changes.locality is not None
+    settings["totals"] = True
     settings["attributes"] = attribute
     settings["mig"] = is_cut
     fair = fairness_of(scheduler)
     if fair is not None:
-        settings["backfill"] = FAIR_STRICT if backfill.mode == STRICT else FAIR_GREEDY
+        settings["backfill"] = _FAIR[backfill.mode]
         settings["fair"], settings["gates"] = True, fair.gate is not None
         settings["turns"] = _TURNS[fair.turns_by] if fair.turn is not None or fair.turns_by == "tree" else NO_TURNS
         settings["drifts"] = fair.drifts
         # Who is held back waits though there is room.
-        settings["totals"] = backfill.mode == STRICT or fair.gate is not None or fair.queues
+        settings["totals"] = backfill.mode != GREEDY or fair.gate is not None or fair.queues
         # Queues are asked class by class, without the tree of shapes.
         settings["preempts"] = fair.queues
     counters["reserved_job"] = -1

@@ -68,7 +68,8 @@ def placements_of(run: Run) -> pl.DataFrame:
         outcome = run.world.queue.jobs["outcome"]
         row = np.cumsum((outcome == FINISHED) | (outcome == RUNS)) - 1
         segment, spots = row[job].astype(np.uint32), spots[placed]
-    requests = workload.requests[spots["request"]]
+    # Field by field: whole records of as many requests as there are instances would take gigabytes.
+    request = spots["request"].astype(np.uint32)
     cut = {"first_slice": (spots["devices"] >> START).astype(np.uint8)} if run.world.settings["mig"][0] else {}
     return pl.DataFrame(
         {
@@ -76,9 +77,9 @@ def placements_of(run: Run) -> pl.DataFrame:
             "job": job,
             "node": spots["node"].astype(np.uint32),
             "devices": spots["devices"] & ((1 << START) - 1),
-            "request": spots["request"].astype(np.uint32),
-            "gpu_count": requests["gpu_count"].astype(np.int32),
-            "gpu_milli": requests["gpu_milli"].astype(np.int32),
+            "request": request,
+            "gpu_count": workload.requests["gpu_count"].astype(np.int32)[request],
+            "gpu_milli": workload.requests["gpu_milli"].astype(np.int32)[request],
             **cut,
         }
     )

@@ -102,7 +102,7 @@ class World(NamedTuple):
 
 ARRIVAL, BUDGET, LOOP = range(3)
 """Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
-STRICT, GREEDY, EASY, CONSERVATIVE, LOSS, FAIR_STRICT, FAIR_GREEDY = range(7)
+STRICT, GREEDY, EASY, CONSERVATIVE, LOSS, FAIR_STRICT, FAIR_GREEDY, FAIR_EASY = range(8)
 """What may overtake a job that does not fit: SETTINGS.backfill; the last two with fairness between tenants."""
 BY_RANK, BY_BENEFIT, ON_BEST_NODE = range(3)
 """Whom a job that does not fit may displace: SETTINGS.victims."""

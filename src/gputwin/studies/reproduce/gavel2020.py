@@ -22,12 +22,12 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.planning.mechanism import RoundSettings
 from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS, Floats, Plan, Planner, PlannerPolicy, Snapshot
+from gputwin.studies.reproduce.gavel_evidence import Evidence, evidence
 
 MODELS = ("k80", "p100", "v100")
 CAPACITY = np.array([36.0, 36.0, 36.0])
 FILL_ORDER = ("v100", "p100", "k80")
 MEASURED = slice(4000, 5000)
-SEED = 0
 POLICIES = {
     "fifo": "fifo",
     "fifo_perf": "fifo-speed",
@@ -64,6 +64,8 @@ class Reproduction:
 
     points: tuple[Point, ...]
     published: pl.DataFrame
+    evidence: Evidence
+    """What the jobs themselves allow, whatever the policy."""
 
     def is_saturated(self, point: Point) -> bool:
         """Return whether the published curve has left its flat part at this rate."""
@@ -104,6 +106,7 @@ class Reproduction:
             "largest_difference_unsaturated": {
                 policy: self.largest(policy) for policy in dict.fromkeys(p.policy for p in self.points)
             },
+            "evidence": self.evidence.to_json(),
         }
 
 
@@ -114,6 +117,7 @@ def reproduce(
     trace: str = "single",
     policies: Sequence[str] = tuple(POLICIES),
     rates: Sequence[float] = (),
+    seed: int = 0,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Reproduction:
     """Return our mean completion times beside the published ones; without `rates`, at all published ones."""
@@ -127,13 +131,15 @@ def reproduce(
         printed = dict(zip(known["input_jobs_per_hour"].to_list(), known["value"].to_list(), strict=True))
         for rate in rates or sorted(printed):
             progress(f"{policy} at {rate:g} jobs an hour")
-            points.append(Point(trace, policy, rate, mean_completion_hours(jobs, policy, rate), printed.get(rate)))
-    return Reproduction(tuple(points), table)
+            points.append(
+                Point(trace, policy, rate, mean_completion_hours(jobs, policy, rate, seed), printed.get(rate))
+            )
+    return Reproduction(tuple(points), table, evidence(trace, jobs, MEASURED, table))
 
 
-def mean_completion_hours(jobs: pl.DataFrame, policy: str, jobs_per_hour: float) -> float:
-    """Return the mean completion time of the measured jobs when they come at this rate."""
-    chosen, planner = planner_of(policy)
+def mean_completion_hours(jobs: pl.DataFrame, policy: str, jobs_per_hour: float, seed: int = 0) -> float:
+    """Return the mean completion time of the measured jobs when they come at this rate; `seed`: of the policy's draws."""
+    chosen, planner = planner_of(policy, seed)
     fleet = RoundJobs(
         submit=jobs["arrival_unit"].to_numpy() * 3600.0 / jobs_per_hour,
         steps=jobs["total_steps"].to_numpy(),
@@ -141,16 +147,16 @@ def mean_completion_hours(jobs: pl.DataFrame, policy: str, jobs_per_hour: float)
         throughputs=jobs.select(MODELS).to_numpy(),
         weights=np.ones(jobs.height),
     )
-    settings = RoundSettings(seed=SEED, fill_order=FILL_ORDER)
+    settings = RoundSettings(seed=seed, fill_order=FILL_ORDER)
     result = simulate_rounds(fleet, MODELS, CAPACITY, chosen, settings, until=MEASURED, planner=planner)
     return result.mean_completion_seconds(MEASURED) / 3600.0
 
 
-def planner_of(policy: str) -> tuple[PlannerPolicy, Planner]:
+def planner_of(policy: str, seed: int) -> tuple[PlannerPolicy, Planner]:
     """Return the planner behind a published name."""
     if policy == "fifo":
         like = PLANNERS.get("fifo-in-place")
-        return like, FifoAsPublished(SEED)
+        return like, FifoAsPublished(seed)
     chosen = PLANNERS.get(POLICIES[policy])
     return chosen, chosen.make()
 

@@ -18,10 +18,11 @@ from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.scenario_parts import Choice
 from gputwin.simulation.simulate import simulate
 from gputwin.studies.reproduce.tiresias_queues import ends_by_queues
+from gputwin.studies.reproduce.tiresias_remaining import ends_by_remaining_gpu_time
 from gputwin.traces.dataset import Trace, TraceMeta
 
 GPUS = 16
-QUEUES = "queues of the authors"
+QUEUES, REMAINING = "queues of the authors", "remaining GPU time of the authors"
 LAS = "dlas-gpu@300,900,2000 by las"
 SAME = 1e-6
 """Times within this are equal, s."""
@@ -46,6 +47,7 @@ POLICIES = {
     "fjf": Rules("fifo"),
     "sjf": Rules("priority", parameters={"aging": 0.0}, preemption="priority"),
     "shortest": Rules("srtf"),
+    "shortest-gpu": Rules(REMAINING),
     "dlas-gpu": Rules("las", parameters=_HIGH),
     "dlas": Rules("las", parameters=_HIGH),
     "dlas-gpu@300,900,2000": Rules(QUEUES),
@@ -53,11 +55,21 @@ POLICIES = {
     LAS: Rules("las", parameters=_LOW),
 }
 """Published name → rules: fifo, first job that fits (FIFO with skip), smallest job (fewest GPUs) first, shortest remaining
-time first, discretised least attained service by GPU time and by time; with low limits by the authors' queues as they
-simulate them, and beside that by the order `las`, where limits (300, 900, 2700) and the order within a queue differ."""
-NOT_EXPRESSED = {
-    "shortest-gpu": "remaining GPU time falls faster for larger jobs, and ranks of running jobs are constant here",
+time and least remaining GPU time first, discretised least attained service by GPU time and by time; with low limits by the
+authors' queues as they simulate them, and beside that by the order `las`, where limits (300, 900, 2700) and the order
+within a queue differ."""
+_BY_QUEUES = (
+    "simulated apart: its limits are no geometric series, and who waits goes to the end of its queue at each event"
+)
+NOT_THE_ENGINE = {
+    "shortest-gpu": "simulated apart: remaining GPU time falls faster for larger jobs, and the engine's ranks of running "
+    "jobs are constant",
+    "dlas-gpu@300,900,2000": _BY_QUEUES,
+    "dlas@300,900,2000": _BY_QUEUES,
+    LAS: "limits are 300, 900 and 2,700 GPU-seconds where 2,000 are published, within a queue jobs go by submission, and a "
+    "job changes its queue when it reaches the limit, not at the next event",
 }
+"""Policies that a simulator of their rule alone follows, or in which the engine's rule differs, and why."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +91,7 @@ class Reproduction:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain data."""
-        return {"policies": self.summary().to_dicts(), "not_expressed": NOT_EXPRESSED}
+        return {"policies": self.summary().to_dicts(), "not_the_engine": NOT_THE_ENGINE}
 
 
 def reproduce(
@@ -104,8 +116,8 @@ def reproduce(
         theirs = published.filter(policy=name.removesuffix(" by las")).select(
             pl.lit(name).alias("policy"), "job_id", pl.col("end").alias("published_end")
         )
-        if rules.order == QUEUES:
-            frames.append(theirs.join(_by_queues(jobs, name), on="job_id", how="inner", maintain_order="left"))
+        if rules.order in (QUEUES, REMAINING):
+            frames.append(theirs.join(_apart(jobs, name), on="job_id", how="inner", maintain_order="left"))
             continue
         result = simulate(
             trace,
@@ -123,9 +135,13 @@ def reproduce(
     return Reproduction(pl.concat(frames))
 
 
-def _by_queues(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
+def _apart(jobs: pl.DataFrame, name: str) -> pl.DataFrame:
+    """Return the ends by a simulator of the authors' rule alone."""
     rows = jobs.select("job_id", "num_gpu", "submit_time", "duration").rows()
-    ends = ends_by_queues(rows, LIMITS, GPUS, by_gpu_time=name.startswith("dlas-gpu"))
+    if POLICIES[name].order == REMAINING:
+        ends = ends_by_remaining_gpu_time(rows, GPUS)
+    else:
+        ends = ends_by_queues(rows, LIMITS, GPUS, by_gpu_time=name.startswith("dlas-gpu"))
     end = pl.col("job_id").replace_strict(ends).cast(pl.Float64)
     return jobs.select("job_id", pl.col("submit_time").cast(pl.Float64).alias("submit"), end.alias("end"))
 

@@ -41,7 +41,10 @@ CONTENDERS = (
     Contender("drf", FAIRNESS, {"fairness": "drf"}),
     Contender("wfq", FAIRNESS, {"fairness": "wfq"}),
     Contender("fair-share", FAIRNESS, {"fairness": "fair-share"}),
-    Contender("quota", FAIRNESS, {"fairness": "quota:share=0.5"}),
+    Contender("easy+drf", FAIRNESS, {"backfill": "easy", "fairness": "drf"}),
+    # Limits that bind: few tenants of PAI ever reach a quarter of its GPUs, on Philly a tenth is less than five of them use.
+    Contender("quota-25", FAIRNESS, {"fairness": "quota:share=0.25"}),
+    Contender("quota-10", FAIRNESS, {"fairness": "quota:share=0.1"}),
     Contender("best-fit", PLACEMENT, {"placement": "best-fit"}),
     Contender("worst-fit", PLACEMENT, {"placement": "worst-fit"}),
     Contender("dot-product", PLACEMENT, {"placement": "dot-product"}),

@@ -54,11 +54,13 @@ FIGURES = {
 
 @dataclass(frozen=True)
 class Measured:
-    """One run: its figures, waits by cause (s), and per job, in order of submission, its parts."""
+    """One run: its figures, waits by cause (s), and per job, in order of submission, its parts (NaN: never)."""
 
     contender: Contender
     figures: Mapping[str, float]
     causes: Mapping[str, float]
+    submit: Floats
+    start: Floats
     completion: Floats
     duration: Floats
     gpus: Floats
@@ -111,7 +113,10 @@ def measured(contender: Contender, result: SimulationResult) -> Measured:
         contender,
         figures,
         summary["wait_causes_seconds"] or {},
-        jobs["jct_seconds"].cast(pl.Float64).fill_null(np.nan).to_numpy(),
+        *(
+            jobs[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+            for name in ("submit_time", "start_time", "jct_seconds")
+        ),
         jobs["duration_seconds"].to_numpy(),
         gpus,
         jobs["tenant"].to_numpy().astype(np.str_),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.batch import Batch, workers_for
-from gputwin.studies.schedulers.contenders import CONTENDERS, FAMILIES, Contender
+from gputwin.studies.schedulers.contenders import BACKFILL, BASELINE, CONTENDERS, FAMILIES, Contender
+from gputwin.studies.schedulers.convoy import Convoy, convoy
 from gputwin.studies.schedulers.directions import DIRECTIONS, HOLDS, Judgement, judge
 from gputwin.studies.schedulers.measure import FIGURES, Measured, measure
 from gputwin.studies.schedulers.settings import Setting
@@ -26,6 +27,8 @@ class Compared:
     setting: Setting
     runs: tuple[Measured, ...]
     judgements: tuple[Judgement, ...]
+    convoys: Convoy | None = None
+    """Who waits behind whom under strict order, where that has run."""
 
     def rows(self) -> list[list[str]]:
         """Return the table's cells."""
@@ -48,11 +51,10 @@ class Compared:
 
     def paragraphs(self) -> dict[str, str]:
         """Return for each family what holds and what does not, and why."""
-        return {
-            family: " ".join(j.sentence for j in self.judgements if j.direction.family == family)
-            for family in FAMILIES
-            if any(j.direction.family == family for j in self.judgements)
-        }
+        said = {family: [j.sentence for j in self.judgements if j.direction.family == family] for family in FAMILIES}
+        if self.convoys is not None:
+            said[BACKFILL].append(self.convoys.sentence())
+        return {family: " ".join(sentences) for family, sentences in said.items() if sentences}
 
     def verdict(self) -> str:
         """Return how much holds, and which scheduler is best by completion."""
@@ -85,6 +87,7 @@ class Compared:
                 }
                 for j in self.judgements
             ],
+            "convoys": None if self.convoys is None else self.convoys.to_json(),
         }
 
 
@@ -110,8 +113,15 @@ def compare_schedulers(
             runs = batch.map(measure, [(c, trace, cluster, seed) for c in contenders], tell)
             by_name = {run.contender.name: run for run in runs}
             judged = [j for d in DIRECTIONS if (j := judge(d, by_name)) is not None]
-            found.append(Compared(setting, tuple(runs), tuple(judged)))
+            found.append(Compared(setting, tuple(runs), tuple(judged), _convoys(by_name)))
     return found
+
+
+def _convoys(runs: Mapping[str, Measured]) -> Convoy | None:
+    strict = runs.get("strict")
+    if strict is None:
+        return None
+    return convoy(strict, {name: runs[name] for name in ("conservative", "easy", BASELINE) if name in runs})
 
 
 def contenders_named(names: Sequence[str]) -> tuple[Contender, ...]:

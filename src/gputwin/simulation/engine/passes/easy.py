@@ -36,12 +36,12 @@ def easy_pass(
     world: World, now: float, order: Any, promotion: Any, claim: Any, score: Any, devices: Any, turn: Any, gate: Any
 ) -> None:
     """Start jobs in order; when one does not fit, reserve for it and let others overtake that do not delay it."""
-    queue, shapes = world.queue, world.queue.shapes
+    queue = world.queue
     while True:
         head = first_of_all(queue)
         if head < 0:
             world.counters[0].reserved_job = -1
-            _forget_arrivals(world)
+            forget_arrivals(world)
             forget_new(world.totals, world.queue.shapes)
             return
         if not (fits(world, wide(queue.jobs[head].shape)) and place(world, head, score, devices)):
@@ -60,22 +60,18 @@ def easy_pass(
     start_gathering(world)
     for k in range(count):
         gather_shape(world, wide(queue.candidates[k]))
-    gather(world, nodes, window, True, first_shape)
+    gather(world, nodes, window, first_shape)
     while True:
         j = next_beside(world, window)
         if j < 0:
             break
-        s = wide(queue.jobs[j].shape)
         ends_before = queue.jobs[j].predicted <= window
         if place_beside(world, j, ends_before, score, devices):
             start_waiting(world, j, now)
             refresh(world)
             count_changes(world)
         else:
-            count_changes(world)
-            shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
-            g = lacking(world, s)
-            wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))
+            close_for(world, wide(queue.jobs[j].shape), ends_before)
     world.counters[0].held_back = 1
     end_pass(world, first_shape, now)
 
@@ -105,13 +101,23 @@ def _shapes_to_ask(world: World, head: int, anew: bool) -> int:
             if s != head:
                 candidates[count] = s
                 count += 1
-    _forget_arrivals(world)
+    forget_arrivals(world)
     return count
 
 
 @compiled
-def _forget_arrivals(world: World) -> None:
+def forget_arrivals(world: World) -> None:
+    """Forget to which shapes jobs have come."""
     totals = world.totals
     for k in range(totals.state[ARRIVALS]):
         world.queue.shapes[totals.lists[ARRIVALS, k]].arrived = 0
     totals.state[ARRIVALS] = 0
+
+
+@compiled
+def close_for(world: World, s: int, ends_before: bool) -> None:
+    """Let nobody of shape s overtake any more in this pass, or only those that end before the reservation begins."""
+    count_changes(world)
+    world.queue.shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
+    g = lacking(world, s)
+    wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))

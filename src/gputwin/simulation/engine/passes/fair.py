@@ -1,7 +1,8 @@
 """Passes with fairness between tenants: the gate is asked before fit, the tenant whose turn it is goes next.
 
 Jobs the gate refuses are passed over, and wait for their quota. Among the others the tenant with the lowest turn goes
-first; of equal turns that of the job submitted first. Within the tenant the chosen order decides.
+first; of equal turns that of the job submitted first. Or a tree of tenants says whose turn it is (`tree_turns.py`).
+Within the tenant the chosen order decides.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from gputwin.simulation.engine.fit.totals import KNOWN, NEW_SHAPES, NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.placing.place import fits, place, unplace
 from gputwin.simulation.engine.queue.jobs import first
+from gputwin.simulation.engine.queue.shape_tree import ANYTHING
 from gputwin.simulation.engine.queue.startable import has_all_room, lacking, list_touched, measure_free, wait_for
+from gputwin.simulation.engine.queue.tree_turns import collect_with_room, reached_of, reached_of_all
 from gputwin.simulation.engine.queue.turns import (
     begin_turns,
     first_of_tenant,
@@ -23,7 +26,7 @@ from gputwin.simulation.engine.queue.turns import (
     refresh_turns,
 )
 from gputwin.simulation.engine.state.records import wide
-from gputwin.simulation.engine.state.tenants import FLIPPED, OPENED
+from gputwin.simulation.engine.state.tenants import BY_TREE, FLIPPED, OPENED
 from gputwin.simulation.engine.world import World
 
 
@@ -47,16 +50,16 @@ def fair_greedy_pass(
 @compiled
 def fill(world: World, nodes: int, now: float, score: Any, devices: Any, turn: Any, gate: Any) -> None:
     """Start jobs that the gate lets through and that fit; `nodes` have changed since the last pass."""
-    queue = world.queue
-    fresh = _classes_to_ask(world)
+    queue, by_tree = world.queue, world.settings[0].turns == BY_TREE
     # Room only becomes less in a pass, so that this bounds it to the end.
     measure_free(world, nodes, False)
+    count = collect_with_room(world) if by_tree else _classes_to_ask(world)
     while True:
-        s = first_with_room(world)
-        for k in range(fresh):
-            other = wide(queue.candidates[k])
-            if (s < 0 or goes_before(world, other, s)) and has_all_room(world, other):
-                s = other
+        if by_tree:
+            count = _still_able(world, count, score, devices)
+            s = reached_of(world, count)
+        else:
+            s = _first_able(world, count)
         if s < 0:
             break
         c = first_of_tenant(world, s, True) if world.settings[0].turns != 0 else s
@@ -69,9 +72,9 @@ def fill(world: World, nodes: int, now: float, score: Any, devices: Any, turn: A
         else:
             queue.shapes[s].tried = world.counters[0].passes
             wait_for(world, s, lacking(world, s))
-        fresh = _still_to_ask(world, fresh)
-    end_pass(world, NOBODY, now)
-    _consider_flipped(world, now)
+        if not by_tree:
+            count = _still_to_ask(world, count)
+    end_fair_pass(world, wide(NOBODY), now)
 
 
 def fair_strict_pass(
@@ -86,18 +89,34 @@ def fair_strict_pass(
     gate: Any,
 ) -> None:
     """Start jobs that the gate lets through, tenant by tenant as their turns come, until one does not fit."""
-    queue, head = world.queue, NOBODY
     world.counters[0].passes += 1
     begin_turns(world, now, turn, gate)
-    while queue.tree.branches[1].job >= 0:
-        s = wide(queue.jobs[queue.tree.branches[1].job].shape)
+    end_fair_pass(world, start_in_turn(world, now, score, devices, turn, gate), now)
+
+
+@compiled
+def start_in_turn(world: World, now: float, score: Any, devices: Any, turn: Any, gate: Any) -> int:
+    """Start jobs that the gate lets through as their turns come until one does not fit; return its class, or NOBODY."""
+    queue = world.queue
+    while True:
+        if world.settings[0].turns == BY_TREE:
+            s = reached_of_all(world)
+        else:
+            j = wide(queue.tree.branches[1].job)
+            s = wide(queue.jobs[j].shape) if j >= 0 else wide(-1)
+        if s < 0:
+            return wide(NOBODY)
         if world.settings[0].turns != 0:
             s = first_of_tenant(world, s, False)
         if not (fits(world, s) and place(world, first(queue, s), score, devices)):
-            head = s
-            break
+            return s
         start_waiting(world, first(queue, s), now)
         refresh_turns(world, now, turn, gate)
+
+
+@compiled
+def end_fair_pass(world: World, head: int, now: float) -> None:
+    """End the pass; `head`: the class that everybody else waits behind, or NOBODY."""
     end_pass(world, head, now)
     _consider_flipped(world, now)
 
@@ -111,6 +130,17 @@ def can_start(world: World, s: int, score: Any, devices: Any) -> bool:
     begin = world.queue.jobs[j].first_slot
     unplace(world, begin, begin + world.queue.shapes[s].instances)
     return True
+
+
+@compiled
+def _first_able(world: World, count: int) -> int:
+    """Return the class that goes first of those with room, the `count` to ask anyway among them; -1 for none."""
+    s = first_with_room(world)
+    for k in range(count):
+        other = wide(world.queue.candidates[k])
+        if (s < 0 or goes_before(world, other, s)) and has_all_room(world, other):
+            s = other
+    return s
 
 
 @compiled
@@ -136,6 +166,24 @@ def _still_to_ask(world: World, count: int) -> int:
         if shape.waiting > 0 and shape.held_back == 0 and shape.tried != world.counters[0].passes:
             candidates[kept] = candidates[k]
             kept += 1
+    return kept
+
+
+@compiled
+def _still_able(world: World, count: int, score: Any, devices: Any) -> int:
+    """Drop collected classes of which no job can start now; return how many are left."""
+    queue, kept = world.queue, wide(0)
+    for k in range(count):
+        s = wide(queue.candidates[k])
+        shape = queue.shapes[s]
+        if shape.waiting == 0 or shape.tried == world.counters[0].passes or not has_all_room(world, s):
+            continue
+        if shape.groups > 1 and not can_start(world, s, score, devices):
+            shape.tried = world.counters[0].passes
+            wait_for(world, s, ANYTHING)
+            continue
+        queue.candidates[kept] = s
+        kept += 1
     return kept
 
 

@@ -56,7 +56,7 @@ def refresh_turns(world: World, now: float, turn: Any, gate: Any) -> None:
 @compiled
 def _refresh(world: World, t: int, now: float, turn: Any, gate: Any) -> None:
     turns, shapes = world.turns, world.queue.shapes
-    if world.settings[0].turns >= BY_NEXT_JOB:
+    if BY_NEXT_JOB <= world.settings[0].turns <= DRAWN:
         _look_at_next(world, t)
     key = turn(world.tenants, t, now) if world.settings[0].turns != 0 else np.nan
     for k in range(turns.first[t], turns.first[t + 1]):

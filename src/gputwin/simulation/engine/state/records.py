@@ -138,6 +138,7 @@ SHAPE = np.dtype(
         ("held_back", np.int32),  # 1: its tenant may not hold more; such a class is not asked
         ("arrived", np.int32),  # 1: a job came since the last pass, and others of the shape waited already
         ("tried", np.int64),  # the last pass that looked at it
+        ("gathered", np.int64),  # the last pass that found room for it
         ("checked", np.int64),
         ("since", np.float64),
         ("turn", np.float64),  # its tenant's, the lowest goes first; not a number: tenants take no turns

@@ -59,7 +59,7 @@ SUBMIT, WORK, IDEAL, NEXT = range(4)
 """Columns of Tenants.next: when it was submitted, predicted work left and `ideal`, s; and how many there are."""
 NO_TURNS, BY_TENANT, BY_NEXT_JOB, DRAWN, BY_TREE = range(5)
 """Whose turn it is (SETTINGS.turns): nobody's; by the rule's key; that after looking at the tenant's next job, or after a
-draw too; by shares in a tree of tenants (`passes/fair_tree.py`)."""
+draw too; by shares in a tree of tenants (`queue/tree_turns.py`)."""
 
 
 class Turns(NamedTuple):
