@@ -15,6 +15,7 @@ import argparse
 import io
 import json
 import os
+import random
 import subprocess
 import sys
 import tarfile
@@ -59,6 +60,7 @@ def main() -> int:
     parser.add_argument("--jobs", type=int, default=SYNTHETIC_JOBS, help="synthetic jobs")
     parser.add_argument("--only", action="append", default=[], help="only combinations with this word; repeatable")
     parser.add_argument("--without", action="append", default=[], help="no combinations with this word; repeatable")
+    parser.add_argument("--sample", type=int, help="so many combinations, drawn by chance, instead of all")
     parser.add_argument("--traces", nargs="*", default=[*CLUSTERS], choices=[*CLUSTERS])
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
@@ -66,7 +68,7 @@ def main() -> int:
         _make_traces(arguments.data, arguments.jobs, arguments.traces, folder)
         here = Path(__file__).resolve().parents[1] / "src"
         sides = [Side(here, folder, "here"), Side(_sources(arguments.against), folder, "there")]
-        return _compare(sides, arguments.traces, arguments.jobs, arguments.only, arguments.without)
+        return _compare(sides, arguments.traces, arguments.jobs, arguments.only, arguments.without, arguments.sample)
 
 
 def _sources(against: str) -> Path:
@@ -118,14 +120,11 @@ class Side:
         answer: dict[str, Any] = json.loads(self.process.stdout.readline())
         return answer
 
-    def ask(self, question: dict[str, Any]) -> None:
-        """Begin to run one combination."""
+    def answer(self, question: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Run one combination and return what was found, and its arrays."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({**question, "file": f"{self.name}.npz"}) + "\n")
         self.process.stdin.flush()
-
-    def answer(self) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Return what was found, and its arrays."""
         said = self._line()
         if "error" in said:
             return said, {}
@@ -133,21 +132,24 @@ class Side:
             return said, dict(found)
 
 
-def _compare(sides: list[Side], traces: list[str], jobs: int, only: list[str], without: list[str]) -> int:
+def _compare(
+    sides: list[Side], traces: list[str], jobs: int, only: list[str], without: list[str], sample: int | None
+) -> int:
     first, second = (side.known for side in sides)
     for kind in ("orders", "backfills", "placements"):
         apart = sorted(set(first[kind]) ^ set(second[kind]))
         print(f"{kind} on one side only: {', '.join(apart) or 'none'}")
     wrong = compared = 0
-    for question in _questions(first, second, traces, jobs):
+    questions = list(_questions(first, second, traces, jobs))
+    if sample is not None:
+        questions = random.Random(0).sample(questions, min(sample, len(questions)))
+    for question in questions:
         label = " ".join(str(question[k]) for k in ("trace", "order", "backfill", "placement"))
         words = set(label.split())
         if (only and not words & set(only)) or words & set(without):
             continue
         begun = time.monotonic()
-        for side in sides:
-            side.ask(question)
-        (said, here), (other, there) = (side.answer() for side in sides)
+        (said, here), (other, there) = (side.answer(question) for side in sides)
         problem = said.get("error") or other.get("error") or _difference(here, there)
         compared += 1
         wrong += problem is not None

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gputwin.core.errors import UserError
-from gputwin.simulation.cluster import BUILT_IN, MOST_NODES, Cluster, NodeGroup, open_cluster
+from gputwin.simulation.built_in_clusters import BUILT_IN
+from gputwin.simulation.cluster import MOST_NODES, Cluster, NodeGroup, open_cluster
 from gputwin.traces.ingest import ingest
 from gputwin.traces.schema import NODES, conform
 

@@ -12,6 +12,8 @@ import pytest
 
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
+from gputwin.simulation.elasticity.sizes import ELASTIC
+from gputwin.simulation.planning.snapshot import PLANNERS
 from gputwin.simulation.policy import KINDS, ORDERINGS
 from gputwin.simulation.policy_source import checked
 from tests.simulation import policy_samples as samples
@@ -126,7 +128,8 @@ def test_a_package_adds_policies_of_every_kind_through_its_entry_points(tmp_path
     metadata = tmp_path / "third_party-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: third-party\nVersion: 1.0\n")
-    groups = "".join(f"[{registry.package}]\nthird-{kind} = third_party\n" for kind, registry in KINDS.items())
+    kinds = {**KINDS, "planner": PLANNERS, "elastic": ELASTIC}
+    groups = "".join(f"[{registry.package}]\nthird-{kind} = third_party\n" for kind, registry in kinds.items())
     (metadata / "entry_points.txt").write_text(groups)
     script = Path(samples.__file__).with_name("use_third_party.py")
     lines = _python(script, tmp_path).splitlines()
@@ -145,8 +148,13 @@ def test_a_package_adds_policies_of_every_kind_through_its_entry_points(tmp_path
         "fairness [0.0, 15.0, 10.0]",
         "sharing 'third-sharing' from an entry point: a sharing cannot be added from outside, since it is part of the "
         "engine; remove it",
+        # Rounds every 4 s: the first job runs for 4 s, the newer one from the second round on for 5 s; the fourth round
+        # finds the first alone.
+        "planner [18.0, 9.0]",
+        # One GPU instead of two.
+        "elastic [20.0]",
     ]
-    assert [line.split()[0] for line in lines] == list(KINDS)
+    assert [line.split()[0] for line in lines] == list(kinds)
 
 
 def _python(script: Path, folder: Path) -> str:

@@ -42,3 +42,12 @@ try:
     gputwin.simulate(three, one_gpu, sharing="third-sharing")
 except gputwin.UserError as error:
     print(str(error).removeprefix("field 'sharing': "))
+planned = gputwin.simulate(trace([10.0, 5.0]), one_gpu, planner={"policy": "third-planner", "round_seconds": 4.0})
+print("planner", planned.jobs["end_time"].to_list())
+two_gpus = trace([10.0]).tasks.with_columns(gpu_count=2)
+elastic = gputwin.simulate(
+    Trace.from_frames({"tasks": two_gpus}, TraceMeta("by hand")),
+    "homogeneous:1x2",
+    elasticity={"policy": "third-elastic", "scaling_exponent": 1.0},
+)
+print("elastic", elastic.jobs["end_time"].to_list())

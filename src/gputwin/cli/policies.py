@@ -29,7 +29,8 @@ def run(
     from gputwin.autoscaling.pools.registry import POOL_RULES
     from gputwin.simulation.elasticity.sizes import ELASTIC
     from gputwin.simulation.planning.snapshot import PLANNERS
-    from gputwin.simulation.policy import KINDS, load_policies
+    from gputwin.simulation.policy import KINDS
+    from gputwin.simulation.policy_files import load_policies
 
     for path in policies or ():
         load_policies(path)

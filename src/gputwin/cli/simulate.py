@@ -21,6 +21,7 @@ from gputwin.cli.console import (
 )
 from gputwin.cli.fairness import fairness_from, order_of_slurm_conf, queues_from, settings_of
 from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
+from gputwin.cli.simulate_settings import checkpoints_of, elasticity_of, faults_of, power_of, seconds_of, speeds_of
 
 if TYPE_CHECKING:
     from gputwin.cli.progress import Step
@@ -200,21 +201,21 @@ def run(
         "placement": placement,
         "fairness": queues_from(fairness, queues, default_queue, quota or guarantee)
         or fairness_from(fairness, quota, guarantee, tenant or [], tenants),
-        "planner": {"policy": planner, "round_seconds": _seconds(round)} if planner else None,
+        "planner": {"policy": planner, "round_seconds": seconds_of(round)} if planner else None,
         "preemption": preempt,
         "sharing": share,
         "interference": interference or None,
-        "speed": _speeds(speed),
-        "elasticity": _elasticity(elastic, round),
-        "locality": {f"{k}_seconds": _seconds(v) for k, v in (settings_of("--locality", locality) or {}).items()}
+        "speed": speeds_of(speed),
+        "elasticity": elasticity_of(elastic, round),
+        "locality": {f"{k}_seconds": seconds_of(v) for k, v in (settings_of("--locality", locality) or {}).items()}
         or None,
-        "faults": _faults(faults, mtbf, repair),
-        "checkpoints": _checkpoints(checkpoint),
-        "power": _power(power, power_limit, power_cap, carbon),
+        "faults": faults_of(faults, mtbf, repair),
+        "checkpoints": checkpoints_of(checkpoint),
+        "power": power_of(power, power_limit, power_cap, carbon),
         "prediction": predict,
         "seed": seed,
-        "resolution_seconds": None if resolution is None else _seconds(resolution),
-        "sla_wait_seconds": None if sla is None else _seconds(sla),
+        "resolution_seconds": None if resolution is None else seconds_of(resolution),
+        "sla_wait_seconds": None if sla is None else seconds_of(sla),
     }
     scenario = scenario_from(context, trace, policies, fields, ("against",))
     before = None if against is None else SimulationResult.open(against)
@@ -254,63 +255,3 @@ def _told(step: Step) -> Callable[[World], None]:
         step("simulating", min(int(world.loop[ARRIVAL]) / max(world.queue.jobs.size, 1), 1.0))
 
     return tell
-
-
-def _seconds(text: str) -> float:
-    from gputwin.core.units import parse_duration
-
-    return parse_duration(text)
-
-
-def _speeds(text: str) -> dict[str, object] | None:
-    if ":" in text.partition("=")[0]:
-        return {"policy": text}
-    found = settings_of("--speed", text)
-    return None if found is None else {"by_model": found}
-
-
-def _checkpoints(text: str) -> dict[str, object] | None:
-    from gputwin.simulation.checkpointing import RULES
-
-    found = settings_of("--checkpoint", text)
-    if found is None:
-        return None
-    if found.get("interval") in RULES:
-        found["rule"] = found.pop("interval")
-    times = ("interval", "save", "restart", "resize", "grace")
-    return {f"{k}_seconds" if k in times else k: _seconds(v) if k in times else v for k, v in found.items()}
-
-
-def _faults(text: str, mtbf: str | None, repair: str) -> dict[str, object] | None:
-    """Return how nodes fail, from --faults and the two options that were there first."""
-    found = settings_of("--faults", text)
-    if found is None:
-        return None if mtbf is None else {"mtbf_seconds": _seconds(mtbf), "repair_seconds": _seconds(repair)}
-    planned = ("maintenance_period", "maintenance", "maintenance_notice")
-    times = ("mtbf", "gpu_mtbf", "rack_mtbf", "rack_repair", *planned)
-    given: dict[str, object] = {} if mtbf is None else {"mtbf_seconds": _seconds(mtbf)}
-    given["repair_seconds"] = _seconds(found.pop("repair", repair))
-    for name, value in found.items():
-        if name in times:
-            given[f"{name}_seconds"] = _seconds(value)
-        else:
-            given["repair" if name == "repair_law" else name] = value
-    return given
-
-
-def _elasticity(text: str, round: str) -> dict[str, object] | None:
-    """Return the elastic policy and its settings, as in afs:most_gpus=8; without a name, how jobs are shrunk."""
-    if not text:
-        return None
-    name, _, rest = text.partition(":")
-    if "=" in name:
-        return dict(settings_of("--elastic", text) or {})
-    return {"policy": name, "round_seconds": _seconds(round), **(settings_of("--elastic", rest) or {})}
-
-
-def _power(asked: bool, limits: str, caps: str, carbon: str) -> dict[str, object] | None:
-    found, given = settings_of("--power-limit", limits), settings_of("--power-cap", caps)
-    if not asked and found is None and given is None:
-        return None
-    names = {"node": "node_watts", "rack": "rack_watts", "over": "over_cap"}
-    return {"limits": found or {}, "carbon": carbon, **{names.get(k, k): v for k, v in (given or {}).items()}}

@@ -6,17 +6,11 @@ signature below when first used, so a user's policy runs at the same speed as a 
 
 from __future__ import annotations
 
-import hashlib
-import importlib.util
-import math
-import sys
 from collections import namedtuple
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
 from gputwin.simulation.engine.rules import never
 from gputwin.simulation.engine.world import BY_RANK
@@ -287,71 +281,3 @@ def positions(parameters: Mapping[str, float]) -> Any:
     their names would be another type for each policy, and the engine compiled anew for it.
     """
     return namedtuple("Positions", list(parameters))(*range(len(parameters)))
-
-
-def settle(
-    policy: Ordering | Placement | Speed | FairnessRule | Preemption | SharingRule, given: Mapping[str, float]
-) -> dict[str, float]:
-    """Return the policy's parameters with the given values in place of defaults.
-
-    An unknown name, a value that is no number, one below the policy's bound, an infinite one where the default is finite,
-    or a fraction where the default is a whole number (`3`, not `3.0`) is a user error.
-    """
-    for name, value in given.items():
-        if name not in policy.parameters:
-            known = ", ".join(policy.parameters) or "none"
-            raise UserError(f"'{policy.name}' has no parameter '{name}'; it has: {known}")
-        least = policy.at_least.get(name, -math.inf)
-        if math.isnan(value) or (math.isinf(value) and math.isfinite(policy.parameters[name])):
-            raise UserError(
-                f"'{policy.name}:{name}={value:g}': give a finite number, as in {policy.parameters[name]:g}"
-            )
-        if value < least:
-            raise UserError(f"'{policy.name}:{name}={value:g}': give {least:g} or more")
-        default = policy.parameters[name]
-        if isinstance(default, bool) and value not in (0, 1):
-            raise UserError(f"'{policy.name}:{name}={value:g}': give 0 or 1")
-        if isinstance(default, int) and value != int(value):
-            raise UserError(f"'{policy.name}:{name}={value:g}': give a whole number, as in {default}")
-    return {**policy.parameters, **given}
-
-
-def parse_policy(text: str) -> tuple[str, dict[str, float]]:
-    """Return name and parameters of "name" or "name:parameter=value,…"."""
-    name, _, rest = text.partition(":")
-    parameters: dict[str, float] = {}
-    for part in filter(None, rest.split(",")):
-        key, equals, value = part.partition("=")
-        try:
-            parameters[key] = float(value)
-        except ValueError:
-            equals = ""
-        if not equals:
-            raise UserError(f"'{text}': write parameters as name:parameter=number, as in priority:aging=0.01")
-    return name, parameters
-
-
-def load_policies(path: Path) -> None:
-    """Run a user's Python file, once, so that the policies in it register themselves."""
-    if not path.is_file():
-        raise UserError(f"{path}: no such file; --policies takes a Python file")
-    # The same file has the same name in every process, and another one once it is changed.
-    name = f"gputwin_policies_{path.stem}_{hashlib.sha256(path.read_bytes()).hexdigest()[:12]}"
-    if name in sys.modules:
-        return
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UserError(f"{path}: not a Python file; --policies takes one")
-    module = importlib.util.module_from_spec(spec)
-    # Compiled policies are looked up by their module's name when cached code is loaded.
-    sys.modules[name] = module
-    BACKFILLS.names()
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if isinstance(error, UserError):
-            raise UserError(f"{path}: {error}") from None
-        if isinstance(error, Exception):
-            raise UserError(f"{path}: {type(error).__name__}: {error}") from error
-        raise

@@ -31,8 +31,8 @@ from gputwin.simulation.policy import (
     Placement,
     Preemption,
     Speed,
-    settle,
 )
+from gputwin.simulation.policy_parameters import settle
 from gputwin.simulation.policy_source import checked
 from gputwin.simulation.power.capped_speed import capped_speed
 from gputwin.simulation.power.caps import PowerCaps

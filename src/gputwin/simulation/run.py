@@ -41,15 +41,8 @@ from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
 from gputwin.simulation.mig_requests import uncut
 from gputwin.simulation.planning.drive import RoundDriver
-from gputwin.simulation.policy import (
-    BACKFILLS,
-    ORDERINGS,
-    PLACEMENTS,
-    PREEMPTIONS,
-    SPEEDS,
-    Ordering,
-    settle,
-)
+from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, PREEMPTIONS, SPEEDS, Ordering
+from gputwin.simulation.policy_parameters import settle
 from gputwin.simulation.policy_source import raise_if_not_ours
 from gputwin.simulation.power.caps import usable_gpus, use_only
 from gputwin.simulation.quotas.admission import beyond_quota, cohorts_of
@@ -66,7 +59,8 @@ from gputwin.simulation.tenants import (
     reclaims,
 )
 from gputwin.simulation.typical import typical_jobs
-from gputwin.simulation.workload import Workload, with_models_apart, with_shapes_apart, with_sizes
+from gputwin.simulation.workload import Workload
+from gputwin.simulation.workload_shapes import with_models_apart, with_shapes_apart, with_sizes
 
 _TURNS = {"tenant": BY_TENANT, "next-job": BY_NEXT_JOB, "draw": DRAWN, "tree": BY_TREE}
 _FAIR = {STRICT: FAIR_STRICT, GREEDY: FAIR_GREEDY, EASY: FAIR_EASY}

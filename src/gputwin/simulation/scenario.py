@@ -15,7 +15,9 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.interference.table import read_table
 from gputwin.simulation.interruptions import Checkpoints
 from gputwin.simulation.locality import Locality
-from gputwin.simulation.policy import SHARINGS, load_policies, parse_policy
+from gputwin.simulation.policy import SHARINGS
+from gputwin.simulation.policy_files import load_policies
+from gputwin.simulation.policy_parameters import parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.rules import Changes, Scheduler, check_rules
 from gputwin.simulation.scenario_parts import (

@@ -12,7 +12,8 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import cluster_of
 from gputwin.simulation.elasticity.sizes import SHRINK
 from gputwin.simulation.interference.table import BUILT_IN
-from gputwin.simulation.policy import SHARINGS, parse_policy, settle
+from gputwin.simulation.policy import SHARINGS
+from gputwin.simulation.policy_parameters import parse_policy, settle
 from gputwin.simulation.rules import Scheduler
 
 Finite = Annotated[float, Field(allow_inf_nan=False)]

@@ -13,7 +13,8 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.state.records import LINK, SLOT, WHOLE, Ints, Sharing
 from gputwin.simulation.interference.table import PairTable
 from gputwin.simulation.mig_requests import cut_requests, mig_gpu_of
-from gputwin.simulation.policy import SHARINGS, SharingRule, settle
+from gputwin.simulation.policy import SHARINGS, SharingRule
+from gputwin.simulation.policy_parameters import settle
 from gputwin.simulation.workload import Workload
 
 

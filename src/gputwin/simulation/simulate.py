@@ -214,7 +214,7 @@ def believed_by(prediction: str, trace: Trace, note: Callable[[str], None] = lam
     """Return the rule, or the predictions of the saved model or file, that a scenario names; `note` is told of doubts."""
     from gputwin.profiling.predict import predict_trace
     from gputwin.profiling.store import load
-    from gputwin.simulation.workload import read_predictions
+    from gputwin.simulation.predictions import read_predictions
     from gputwin.traces.framefile import EXTENSIONS
 
     if prediction == "requested":

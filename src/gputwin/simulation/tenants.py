@@ -23,7 +23,8 @@ from gputwin.simulation.engine.state.tenants import (
     Tenants,
 )
 from gputwin.simulation.fairness.ideal import ideal_ends
-from gputwin.simulation.policy import FAIRNESS, settle
+from gputwin.simulation.policy import FAIRNESS
+from gputwin.simulation.policy_parameters import settle
 from gputwin.simulation.workload import Workload
 
 RESOURCE_NAMES = ("cpu", "memory", "gpu", "gpu_memory")

@@ -11,18 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gputwin.core.errors import InputError, UserError, shorten
+from gputwin.core.errors import UserError
 from gputwin.core.units import WHOLE_GPU_MILLI
-from gputwin.simulation.engine.state.lives import plain_forms
 from gputwin.simulation.engine.state.records import APPLICATIONS, GROUP, JOB, REQUEST, SHAPE, Flags, Records
+from gputwin.simulation.predictions import believed
 from gputwin.traces.dataset import Trace
-from gputwin.traces.framefile import read_frame
 from gputwin.traces.lifetimes import observed, with_lives
 
 _AMOUNTS = {
@@ -149,73 +147,6 @@ def _simulated(tasks: pl.DataFrame) -> tuple[pl.DataFrame, dict[str, int]]:
     return known.rename({"asked_from": "arrival_time", "held_seconds": "runtime"}), left_out
 
 
-def with_shapes_apart(workload: Workload, name: str) -> Workload:
-    """Return the same jobs, those of one shape that differ in the field `name` counted as of several shapes."""
-    shapes, jobs = workload.shapes, workload.jobs.copy()
-    _, value = np.unique(jobs[name], return_inverse=True)
-    codes, number = np.unique(jobs["shape"].astype(np.int64) * (value.max() + 1) + value, return_inverse=True)
-    source = codes // (value.max() + 1)
-    groups = [np.arange(s["first_group"], s["first_group"] + s["groups"]) for s in shapes[source]]
-    apart = shapes[source].copy()
-    apart["first_group"] = np.cumsum(apart["groups"]) - apart["groups"]
-    jobs["shape"] = number
-    return replace(workload, jobs=jobs, shapes=apart, groups=workload.groups[np.concatenate(groups)])
-
-
-def with_sizes(workload: Workload, least_share: float, exponent: float) -> Workload:
-    """Return the same jobs with smaller sizes of each shape of one group: half, a quarter, … of its instances.
-
-    On a share x of its instances a job does x to the power of `exponent` of its work a second.
-    """
-    base = workload.shapes.copy()
-    base["smaller"] = base["larger"] = -1
-    shapes, groups, speeds = list(base), list(workload.groups), [1.0] * len(base)
-    for s in range(len(shapes)):
-        larger, full = s, int(shapes[s]["instances"])
-        while shapes[s]["groups"] == 1 and full > 1:
-            half = int(shapes[larger]["instances"]) // 2
-            if half < max(least_share * full, 1):
-                break
-            smaller, group = shapes[s].copy(), groups[shapes[s]["first_group"]].copy()
-            group["size"] = smaller["instances"] = half
-            smaller["first_group"], smaller["larger"], smaller["smaller"] = len(groups), larger, -1
-            shapes[larger]["smaller"] = len(shapes)
-            larger = len(shapes)
-            groups.append(group)
-            shapes.append(smaller)
-            speeds.append((half / full) ** exponent)
-    forms = plain_forms(len(shapes))
-    forms["speed"] = speeds
-    return replace(workload, shapes=np.array(shapes, SHAPE), groups=np.array(groups, GROUP), forms=forms)
-
-
-def with_models_apart(workload: Workload) -> Workload:
-    """Return the same jobs with, of each shape with GPUs, one shape for each GPU model it may run on.
-
-    Row k of the shapes of model m is `len(shapes) · (1 + m) + k`: like row k, on that model alone.
-    """
-    shapes, groups, requests, allowed = [workload.shapes], [workload.groups], [workload.requests], [workload.allowed]
-    with_gpus = workload.requests["gpu_count"] > 0
-    for m in range(len(workload.models)):
-        only = np.zeros_like(workload.allowed)
-        only[:, m] = workload.allowed[:, m]
-        alike, members = workload.shapes.copy(), workload.groups.copy()
-        alike["first_group"] += len(workload.groups) * (1 + m)
-        members["request"] += len(workload.requests) * (1 + m)
-        shapes.append(alike)
-        groups.append(members)
-        requests.append(workload.requests)
-        allowed.append(np.where(with_gpus[:, None], only, workload.allowed))
-    return replace(
-        workload,
-        shapes=np.concatenate(shapes),
-        groups=np.concatenate(groups),
-        requests=np.concatenate(requests),
-        allowed=np.concatenate(allowed),
-        constraints=workload.constraints * (1 + len(workload.models)),
-    )
-
-
 def with_load(workload: Workload, scale: float) -> Workload:
     """Return the same jobs arriving `scale` times as fast, and the window of averages drawn together with them."""
     if scale == 1.0:
@@ -225,46 +156,6 @@ def with_load(workload: Workload, scale: float) -> Workload:
     jobs["submit"] = first + (jobs["submit"] - first) / scale
     begin, until = (float(first + (time - first) / scale) for time in workload.span)
     return replace(workload, jobs=jobs, window=(begin, until))
-
-
-def read_predictions(path: Path) -> pl.DataFrame:
-    """Return the predictions in a file of `gputwin predict`."""
-    try:
-        return _by_mean(read_frame(path))
-    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
-        remedy = "make one with: gputwin predict MODEL TRACE -o FILE.parquet"
-        raise InputError(f"not a file of predictions ({shorten(error, 100)})", file=path, remedy=remedy) from None
-
-
-def _by_mean(predictions: pl.DataFrame) -> pl.DataFrame:
-    """Return what the scheduler goes by: the mean of each task's duration, where the predictions have it."""
-    known = [c for c in ("mean_seconds", "predicted_seconds") if c in predictions.columns]
-    return predictions.select("job_id", "role", pl.coalesce(known or "predicted_seconds").alias("predicted_seconds"))
-
-
-def _believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
-    """Return how long the scheduler believes each task runs, s."""
-    if isinstance(predict, pl.DataFrame):
-        task = ["job_id", "role"]
-        wanted = _by_mean(predict).with_columns(pl.col("predicted_seconds").cast(pl.Float64)).unique(task)
-        found = tasks.select(task).join(wanted, on=task, how="left", maintain_order="left")["predicted_seconds"]
-        unknown = int((found.is_null() | ~found.is_finite() | (found < 0)).sum())
-        if unknown:
-            raise UserError(f"the predictions tell no duration of {unknown:,} tasks; make them from the same trace")
-        return found
-    if predict not in ("oracle", "requested"):
-        raise UserError(
-            f"unknown prediction '{predict}'; known: oracle, requested, a file of predictions, a saved model's folder"
-        )
-    if predict == "oracle":
-        return tasks["runtime"]
-    limit = tasks.select(pl.when(pl.col("requested_seconds") > 0).then("requested_seconds")).to_series()
-    if limit.null_count() == limit.len():
-        raise UserError(
-            "the trace tells no requested times, so a scheduler cannot go by them; take --predict oracle, a saved model's "
-            "folder or a file of predictions"
-        )
-    return limit.fill_null(limit.max())
 
 
 def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame) -> pl.DataFrame:
@@ -287,7 +178,7 @@ def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame)
         .then(pl.coalesce("application", "job_id"))
         .otherwise(pl.lit(""))
         .alias("limited_application"),
-        _believed(tasks, predict).alias("predicted"),
+        believed(tasks, predict).alias("predicted"),
         pl.coalesce("tenant", "user", pl.lit(_EVERYONE)).alias("tenant"),
         pl.col("priority").cast(pl.Float64).fill_null(0.0),
     )

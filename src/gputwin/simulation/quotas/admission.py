@@ -11,7 +11,8 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.engine.state.cohorts import Cohorts
 from gputwin.simulation.engine.state.records import WHOLE, Flags, Floats, Ints
 from gputwin.simulation.engine.state.tenants import CPU, GPU, MEMORY
-from gputwin.simulation.policy import FAIRNESS, settle
+from gputwin.simulation.policy import FAIRNESS
+from gputwin.simulation.policy_parameters import settle
 from gputwin.simulation.quotas.balance import potential
 from gputwin.simulation.quotas.cohorts import in_whole_units, make_cohorts
 from gputwin.simulation.quotas.fair import FINAL_SHARE, INITIAL_SHARE

@@ -1,0 +1,69 @@
+"""What the options of `gputwin simulate` say, as fields of a scenario."""
+
+from __future__ import annotations
+
+from gputwin.cli.fairness import settings_of
+
+
+def seconds_of(text: str) -> float:
+    """Return a duration, as in 10m, in seconds."""
+    from gputwin.core.units import parse_duration
+
+    return parse_duration(text)
+
+
+def speeds_of(text: str) -> dict[str, object] | None:
+    """Return the rule of speed, or how fast each GPU model is, from --speed."""
+    if ":" in text.partition("=")[0]:
+        return {"policy": text}
+    found = settings_of("--speed", text)
+    return None if found is None else {"by_model": found}
+
+
+def checkpoints_of(text: str) -> dict[str, object] | None:
+    """Return when jobs save and what that takes, from --checkpoint."""
+    from gputwin.simulation.checkpointing import RULES
+
+    found = settings_of("--checkpoint", text)
+    if found is None:
+        return None
+    if found.get("interval") in RULES:
+        found["rule"] = found.pop("interval")
+    times = ("interval", "save", "restart", "resize", "grace")
+    return {f"{k}_seconds" if k in times else k: seconds_of(v) if k in times else v for k, v in found.items()}
+
+
+def faults_of(text: str, mtbf: str | None, repair: str) -> dict[str, object] | None:
+    """Return how nodes fail, from --faults and the two options that were there first."""
+    found = settings_of("--faults", text)
+    if found is None:
+        return None if mtbf is None else {"mtbf_seconds": seconds_of(mtbf), "repair_seconds": seconds_of(repair)}
+    planned = ("maintenance_period", "maintenance", "maintenance_notice")
+    times = ("mtbf", "gpu_mtbf", "rack_mtbf", "rack_repair", *planned)
+    given: dict[str, object] = {} if mtbf is None else {"mtbf_seconds": seconds_of(mtbf)}
+    given["repair_seconds"] = seconds_of(found.pop("repair", repair))
+    for name, value in found.items():
+        if name in times:
+            given[f"{name}_seconds"] = seconds_of(value)
+        else:
+            given["repair" if name == "repair_law" else name] = value
+    return given
+
+
+def elasticity_of(text: str, round: str) -> dict[str, object] | None:
+    """Return the elastic policy and its settings, as in afs:most_gpus=8; without a name, how jobs are shrunk."""
+    if not text:
+        return None
+    name, _, rest = text.partition(":")
+    if "=" in name:
+        return dict(settings_of("--elastic", text) or {})
+    return {"policy": name, "round_seconds": seconds_of(round), **(settings_of("--elastic", rest) or {})}
+
+
+def power_of(asked: bool, limits: str, caps: str, carbon: str) -> dict[str, object] | None:
+    """Return what is to be known of power and how it is limited."""
+    found, given = settings_of("--power-limit", limits), settings_of("--power-cap", caps)
+    if not asked and found is None and given is None:
+        return None
+    names = {"node": "node_watts", "rack": "rack_watts", "over": "over_cap"}
+    return {"limits": found or {}, "carbon": carbon, **{names.get(k, k): v for k, v in (given or {}).items()}}
