@@ -62,8 +62,8 @@ _BY_QUEUES = (
     "simulated apart: its limits are no geometric series, and who waits goes to the end of its queue at each event"
 )
 NOT_THE_ENGINE = {
-    "shortest-gpu": "simulated apart: remaining GPU time falls faster for larger jobs, and the engine's ranks of running jobs "
-    "are constant",
+    "shortest-gpu": "simulated apart: remaining GPU time falls faster for larger jobs, and the engine's ranks of running "
+    "jobs are constant",
     "dlas-gpu@300,900,2000": _BY_QUEUES,
     "dlas@300,900,2000": _BY_QUEUES,
     LAS: "limits are 300, 900 and 2,700 GPU-seconds where 2,000 are published, within a queue jobs go by submission, and a "
