@@ -45,5 +45,5 @@ def pays(world: World, j: int, v: int, now: float) -> bool:
     if costs[SAVE_WHEN_PREEMPTED] != 0.0:
         cost += costs[SAVE]
     else:
-        cost += jobs[v].done - life.safe
+        cost += jobs[v].done - max(life.safe, 0.0)
     return (jobs[j].priority - jobs[v].priority) * remaining * knobs[WORTH] > cost
