@@ -17,10 +17,15 @@ demo: $(STAMP)  ## a full study on generated data, from raw files to a conclusio
 	$(BIN)/gputwin demo -o demo
 
 system:  ## what the suite uses beside Python: a browser, Java for Spark, npm for axe-core (checks of accessibility)
-	@command -v chromium >/dev/null && command -v java >/dev/null && command -v npm >/dev/null || \
-	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
-	    DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium default-jre-headless npm >/dev/null; } || \
-	  echo "chromium, java or npm is missing: tests that need them are skipped"
+	@missing=""; \
+	command -v chromium >/dev/null || missing="$$missing chromium"; \
+	command -v java >/dev/null || missing="$$missing default-jre-headless"; \
+	command -v npm >/dev/null || missing="$$missing npm"; \
+	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  apt-get update -qq; \
+	  for package in $$missing; do DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$package >/dev/null; done; \
+	fi; \
+	for program in chromium java npm; do command -v $$program >/dev/null || echo "$$program is missing: tests that need it are skipped"; done
 	@[ -d tests/browser/node_modules/axe-core ] || ! command -v npm >/dev/null || \
 	  npm ci --silent --no-progress --prefix tests/browser >/dev/null || echo "axe-core could not be installed: tests that need it are skipped"
 

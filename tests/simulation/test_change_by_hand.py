@@ -140,7 +140,7 @@ def test_shapes_that_begin_to_wait_many_times_at_one_instant_are_listed_once(mon
     case = Case((Node(16),), tuple(job(0, 35, asks[k % 2]) for k in range(17)))
     done = play(case, "round-robin", quantum=10)
     assert sum(end == 10 and why == "preempted" for _, _, end, why in lived(done)) == 16
-    assert all((guard[5:] == -7).all() for guard in lists)
+    assert all((guard[4:] == -7).all() for guard in lists)
 
 
 PRIORITY = Changes(preemption="priority")

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
+
+import pytest
 
 from gputwin.cli.main import main
 from gputwin.cli.reproduce_all import _COMMANDS
+from gputwin.studies.reproduce.kept import Kept
 from gputwin.studies.reproduce.sources import RESULTS, located
 
 
@@ -57,3 +61,26 @@ def test_a_result_whose_files_are_there_is_shown_beside_ours(reference, capsys):
     shown = capsys.readouterr().out
     assert "published" in shown
     assert "Published results" in shown
+
+
+def test_what_was_kept_is_shown_and_not_made_again(reference, tmp_path, capsys, monkeypatch):
+    asked = ["reproduce", "all", "--data", str(reference), "--only", "tiresias60", "--keep", str(tmp_path / "kept")]
+    assert main(asked) == 0
+    first = capsys.readouterr().out
+    assert "1 of 1: tiresias60" in first
+    assert re.search(r"^took \d", first, re.MULTILINE)
+    monkeypatch.setitem(_COMMANDS, "tiresias60", lambda **options: pytest.fail("made again"))
+    assert main(asked) == 0
+    again = capsys.readouterr().out
+    assert "kept from before" in again
+    assert re.sub("(?m)^(took .*|kept from before)$", "", again) == re.sub("(?m)^took .*$", "", first)
+
+
+def test_a_result_made_with_other_options_is_not_taken(tmp_path):
+    kept = Kept(tmp_path)
+    kept.keep("a", {"jobs": 10}, "ten")
+    assert kept.find("a", {"jobs": 10}) == "ten"
+    assert kept.find("a", {"jobs": 20}) is None
+    assert kept.find("b", {"jobs": 10}) is None
+    (tmp_path / "a.json").write_text("{ broken")
+    assert kept.find("a", {"jobs": 10}) is None

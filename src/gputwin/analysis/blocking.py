@@ -90,12 +90,12 @@ def _charge(waits: pl.DataFrame, holds: pl.DataFrame, charged: Floats) -> None:
     in_all = _held(begin, over, amount, moments.size)
     since, past_since = _place(moments, start)
     until, past_until = _place(moments, end)
+    each = np.divide(1.0, in_all, out=np.zeros(in_all.size), where=in_all > 1e-9)
+    lasting, upto = np.diff(moments), np.zeros(moments.size)
     for code in np.unique(codes):
-        of = codes == code
-        held = _held(begin[of], over[of], amount[of], moments.size)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(in_all > 1e-9, held / in_all, 0.0)
-        upto = np.concatenate([[0.0], np.cumsum(share[:-1] * np.diff(moments))])
+        of = np.flatnonzero(codes == code)
+        share = _held(begin[of], over[of], amount[of], moments.size) * each
+        np.cumsum(share[:-1] * lasting, out=upto[1:])
         # The share is constant between two moments, so its integral is linear there.
         seconds = upto[until] + share[until] * past_until - upto[since] - share[since] * past_since
         part = np.bincount(who, gpus * seconds, charged.shape[0])

@@ -12,7 +12,7 @@ from gputwin.core.errors import UserError
 
 if TYPE_CHECKING:
     from gputwin.simulation.cluster import Cluster
-    from gputwin.simulation.explain import Explanation
+    from gputwin.simulation.explanation import Explanation
     from gputwin.simulation.result import SimulationResult
     from gputwin.simulation.scenario import Scenario
     from gputwin.simulation.waits_by_tenant import TenantView

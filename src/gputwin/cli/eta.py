@@ -68,7 +68,7 @@ def run(
 
         gputwin eta theta --cluster homogeneous:24x1 --at 2023-03-01
 
-        gputwin eta sacct.txt --cluster cluster.yaml --backfill easy --json
+        gputwin eta sacct-now.txt --cluster cluster.yaml --backfill easy --json
 
         gputwin eta pods.json --profile profile/model
 

@@ -32,7 +32,7 @@ def run(
 
         gputwin explain run 4b3f04b66a525d2df903eb16 --json
 
-        gputwin explain run --tenant vision
+        gputwin explain before --tenant vision
     """
     import polars as pl
 

@@ -53,7 +53,7 @@ def run(
 
         gputwin ingest disaggregated_DLRM_trace.csv -o dlrm
 
-        gputwin ingest pai/*.tar.gz -o pai --json
+        gputwin ingest raw/*.tar.gz -o pai --json
 
         gputwin ingest sacct.txt --format slurm --strict
 

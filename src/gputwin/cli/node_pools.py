@@ -144,6 +144,7 @@ def _render(report: PoolReport, output: Path | None) -> None:
             f"{row.reclaims:,.0f}",
             f"{row.stops:,.0f}",
             f"{row.lost_gpu_hours:,.0f}",
+            f"{row.overhead_gpu_hours:,.0f}",
         ]
         for row in report.rows
     ]
@@ -161,6 +162,7 @@ def _render(report: PoolReport, output: Path | None) -> None:
         "reclaims",
         "stops",
         "lost GPU h",
+        "saves, restarts GPU h",
     ]
     table("Fixed cluster and autoscaled pools (cost over the span of the trace)", columns, rows)
     for sentence in report.notes():

@@ -6,6 +6,7 @@ import inspect
 import io
 import json as json_format
 import sys
+import time
 from collections.abc import Callable
 from contextlib import redirect_stdout
 from pathlib import Path
@@ -17,6 +18,7 @@ from gputwin.cli import reproduce, reproduce_comparison, reproduce_schedulers
 from gputwin.cli.console import Json, Quiet, emit, say, table
 
 if TYPE_CHECKING:
+    from gputwin.studies.reproduce.kept import Kept
     from gputwin.studies.reproduce.sources import Published
 
 _COMMANDS: dict[str, Callable[..., None]] = {
@@ -30,9 +32,13 @@ _COMMANDS: dict[str, Callable[..., None]] = {
     "schedulers": reproduce_comparison.schedulers,
 }
 _SHORT: dict[str, dict[str, Any]] = {
+    "pai2020-sjf": {"jobs": 5_000, "past": 45_000},
+    "queueing-models": {"only": ["M/M/1", "M/M/8", "Pollaczek", "SRPT", "Erlang", "gang"]},
     "gavel2020": {"policy": ["fifo", "max_min_fairness_perf"], "rate": [2.0, 4.8]},
+    "pollux2021": {"workload": [1, 2]},
+    "schedulers": {"jobs": 2_000},
 }
-"""All of them would take an hour; a part is run unless everything is asked for."""
+"""Parts that show what the whole shows: the whole of these takes an hour."""
 
 
 def add_to(app: typer.Typer) -> None:
@@ -47,22 +53,31 @@ def everything(
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only these results; repeatable.")] = None,
     whole: Annotated[
-        bool, typer.Option("--whole", help="All policies and rates of gavel2020 too: an hour more.")
+        bool, typer.Option("--whole", help="All models, policies, rates and jobs, not a part of them: an hour.")
     ] = False,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            "--keep", metavar="DIR", help="Keep each result here as it ends; what is there is not made again."
+        ),
+    ] = None,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
     """Print every published result and ours side by side, and which are left out since their files are not there.
 
-    Takes about ten minutes with all files; without any, the two results that need none are printed.
+    Each is printed as it ends, with the time it took. Results that take long are shown in part unless --whole is given; the
+    table at the end says which. Without any files the results that need none are printed.
 
     Examples:
 
-        gputwin reproduce all --data downloads --data papers
+        gputwin reproduce all --data downloads --data papers --keep results
 
         gputwin reproduce all --only tiresias60 --only fgd2023 --data downloads --json
     """
     from gputwin.core.errors import UserError
+    from gputwin.core.units import format_duration
+    from gputwin.studies.reproduce.kept import Kept
     from gputwin.studies.reproduce.sources import RESULTS, located
 
     folders = data or [Path()]
@@ -72,38 +87,50 @@ def everything(
     if unknown := set(only or ()) - set(_COMMANDS):
         raise UserError(f"unknown result '{min(unknown)}'; known: {', '.join(_COMMANDS)}")
     rows, found = [], {}
-    for result in RESULTS:
-        if only and result.name not in only:
-            continue
+    wanted = [result for result in RESULTS if not only or result.name in only]
+    for number, result in enumerate(wanted, start=1):
         files, missing = located(result, folders)
         if missing:
             rows.append((result, f"left out: needs {', '.join(missing)}; {result.remedy}"))
             continue
+        part = {} if whole else _SHORT.get(result.name, {})
         if not json:
-            say(f"\n{result.name}: {result.shows}")
+            say(f"\n{number} of {len(wanted)}: {result.name}, {result.shows}")
             sys.stdout.flush()
-        options = {**files, **({} if whole else _SHORT.get(result.name, {}))}
+        begin = time.monotonic()
         try:
-            found[result.name] = _run(_COMMANDS[result.name], options, json, quiet)
-            is_part = not whole and result.name in _SHORT
-            rows.append((result, "shown in part: --whole for all" if is_part else "shown"))
+            shown, was_kept = _shown(result.name, {**files, **part}, Kept(keep) if keep else None, json, quiet)
         except UserError as error:
             rows.append((result, f"left out: {error}"))
+            continue
+        if json:
+            found[result.name] = shown
+        else:
+            sys.stdout.write(f"{shown}\n")
+            say("kept from before" if was_kept else f"took {format_duration(time.monotonic() - begin)}")
+        rows.append((result, "shown in part: --whole for all" if part else "shown"))
     status = [{"name": result.name, "shows": result.shows, "status": text} for result, text in rows]
     emit({"results": status, "found": found}, json, lambda: _render(rows))
 
 
+def _shown(name: str, options: dict[str, Any], kept: Kept | None, json: bool, quiet: bool) -> tuple[Any, bool]:
+    """Return what a result shows, as data or as text, and whether it was kept from before."""
+    made_as = {**options, "form": "data" if json else "text"}
+    if kept is not None and (before := kept.find(name, made_as)) is not None:
+        return before, True
+    shown = _run(_COMMANDS[name], options, json, quiet)
+    if kept is not None:
+        kept.keep(name, made_as, shown)
+    return shown, False
+
+
 def _run(command: Callable[..., None], options: dict[str, Any], json: bool, quiet: bool) -> Any:
-    """Return what a command gives as data; what it shows a person is printed."""
+    """Return what a command gives as data, or what it shows a person."""
     own = {name: p.default for name, p in inspect.signature(command).parameters.items()}
-    arguments = {**own, **options, "json": json, "quiet": quiet}
-    if not json:
-        command(**arguments)
-        return None
     shown = io.StringIO()
     with redirect_stdout(shown):
-        command(**arguments)
-    return json_format.loads(shown.getvalue())
+        command(**{**own, **options, "json": json, "quiet": quiet})
+    return json_format.loads(shown.getvalue()) if json else shown.getvalue().rstrip("\n")
 
 
 def _render(rows: list[tuple[Published, str]]) -> None:

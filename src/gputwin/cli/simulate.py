@@ -109,8 +109,8 @@ def run(
         str,
         typer.Option(
             "--elastic",
-            help="Sizes of jobs at rounds: optimus, afs or pollux, as in afs:most_gpus=8; or shrink running jobs to let "
-            "others in: least_share=0.5,scaling_exponent=0.8.",
+            help="Sizes of jobs at rounds: optimus, afs or pollux, as in afs:most_gpus=8; or running jobs shrink to let "
+            "others in: shrink:least_share=0.5,scaling_exponent=0.8.",
         ),
     ] = "",
     locality: Annotated[
@@ -165,7 +165,9 @@ def run(
 
         gputwin simulate trace --order slurm-multifactor --slurm-conf slurm.conf --backfill easy
 
-        gputwin simulate trace --quota llm=16 --against run
+        gputwin simulate trace -o before
+
+        gputwin simulate trace --quota llm=16 --against before
 
         gputwin simulate trace --guarantee llm=16,vision=8 --checkpoint save=20s,restart=1m
 

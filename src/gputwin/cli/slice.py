@@ -48,7 +48,9 @@ def run(
 
         gputwin slice theta --since 2023-01-01 --until 2023-02-01 -o january
 
-        gputwin slice pai --tenant vision --model V100 -o vision
+        gputwin slice mine --tenant vision -o vision
+
+        gputwin slice pai --model V100 -o v100
 
         gputwin slice pai --sample 10% -o tenth
     """

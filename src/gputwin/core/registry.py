@@ -26,11 +26,13 @@ T = TypeVar("T", bound=Named)
 class Registry(Generic[T]):
     """Entries of one kind; modules of `package` and of the entry-point group register theirs when imported.
 
-    A `closed` registry takes entries of `package` only: others are refused.
+    A `closed` registry takes entries of `package` only: others are refused. Names in `besides` have no entry and are
+    understood all the same, so that a wrong name is told about them too.
     """
 
-    def __init__(self, kind: str, package: str, *, closed: bool = False) -> None:
+    def __init__(self, kind: str, package: str, *, closed: bool = False, besides: tuple[str, ...] = ()) -> None:
         self.kind = kind
+        self.besides = besides
         self.package = package
         self.closed = closed
         self._entries: dict[str, T] = {}
@@ -59,8 +61,9 @@ class Registry(Generic[T]):
         except KeyError:
             if self.closed and name in importlib.metadata.entry_points(group=self.package).names:
                 raise self._refusal(name, "an entry point") from None
-            near = difflib.get_close_matches(name, self._entries, n=1)
-            hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(sorted(self._entries))}"
+            known = sorted([*self._entries, *self.besides])
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
             raise UserError(f"unknown {self.kind} '{name}'; {hint}") from None
 
     def names(self) -> list[str]:

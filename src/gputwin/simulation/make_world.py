@@ -76,8 +76,10 @@ def make_world(
     links = np.zeros(slots.size if tracked else 1, LINK)
     knobs = knobs._replace(sharing=knobs.sharing._replace(slots=slots, links=links))
     totals = make_totals(requests, groups, shapes, workload.allowed, machines)
-    tree = no_shape_tree()
-    if settings["backfill"][0] in (GREEDY, EASY, FAIR_STRICT, FAIR_GREEDY, FAIR_EASY) and not settings["preempts"][0]:
+    tree = no_shape_tree(shapes.size)
+    limited = settings["backfill"][0] == GREEDY and max_wait < np.inf
+    asks_by_shape = limited or settings["backfill"][0] in (EASY, FAIR_STRICT, FAIR_GREEDY, FAIR_EASY)
+    if asks_by_shape and not settings["preempts"][0]:
         kind_of = totals.entries["kind"][: requests.size]
         tree = make_shape_tree(requests, groups, shapes, index.models, kind_of, machines.nodes.size)
     changing = bool(settings["changes"][0])
@@ -108,7 +110,7 @@ def make_world(
         running=np.zeros(jobs.size if tracked else 1, np.int32),
         reserved=np.zeros(gang, SLOT),
         reserved_from=np.full(1, np.inf),
-        withheld=np.zeros((max(gang, machines.nodes.size + 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
+        withheld=np.zeros((max(gang, 2 if planned else 1), FIELDS + 2 * machines.gpus.shape[1])),
         rows=np.arange(machines.nodes.size, dtype=np.int32) if planned else np.full(machines.nodes.size, -1, np.int32),
         masks=np.zeros(machines.nodes.size if planned else gang, np.int32),
         endings=make_events(max(jobs.size, machines.nodes.size * roles if planned else 1) if tracked else 1),

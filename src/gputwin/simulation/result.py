@@ -16,6 +16,7 @@ from gputwin.core.atomic import atomic_directory
 from gputwin.core.display import Shown
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.checkpoint_writers import writers_of
+from gputwin.simulation.completion import completion_parts, completion_totals
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
@@ -27,7 +28,6 @@ from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.segments import (
     capacity_over_time,
-    completion_parts,
     has_changes,
     placements_of,
     segments_of,
@@ -124,7 +124,8 @@ def result_of(
     if has_changes(run):
         summary["stops"] = stops_by_reason(segments)
         summary["effective_training_time_ratio"] = effective_training_time_ratio(jobs)
-        summary["completion_parts_seconds"] = completion_parts(jobs)
+        summary["completion_parts_nanoseconds"] = completion_totals(jobs)
+        summary["completion_parts_seconds"] = completion_parts(summary["completion_parts_nanoseconds"])
         summary["goodput"] = goodput_of(run)
         summary["checkpoint_writers"] = writers_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))

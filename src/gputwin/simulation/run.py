@@ -158,8 +158,7 @@ def run(
     settings["elastic"] = changes.elasticity is not None
     settings["preempts"] = preempts
     settings["delays"] = changes.locality is not None
-    # Who waits for a rack waits though there is room.
-    settings["totals"] = backfill.mode != GREEDY or max_wait < np.inf or preempts or changes.locality is not None
+    settings["totals"] = True
     settings["attributes"] = attribute
     settings["mig"] = is_cut
     fair = fairness_of(scheduler)

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import cluster_of
+from gputwin.simulation.elasticity.sizes import SHRINK
 from gputwin.simulation.interference.table import BUILT_IN
 from gputwin.simulation.policy import SHARINGS, parse_policy, settle
 from gputwin.simulation.rules import Scheduler
@@ -19,8 +20,6 @@ Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 AtLeastZero = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 SPREAD = "least-loaded"
 """The usual placement of jobs that share GPUs whatever they ask for."""
-SHRINK = "shrink"
-"""The elastic policy without rounds: running jobs are halved to let others in."""
 NO_RULE = "none"
 """Instead of a rule of fairness: tenants have terms only."""
 

@@ -12,8 +12,6 @@ from gputwin.simulation.engine.state.records import START, UP
 from gputwin.simulation.engine.world import FINISHED, RUNS
 from gputwin.simulation.run import Run
 
-SLOWDOWNS = ("gpu_model", "spread", "neighbours", "size")
-"""What slows a job; the fields of its life are named alike."""
 _FIELDS = {"gpu_model": "slow_model", "spread": "slow_spread", "neighbours": "slow_neighbours", "size": "slow_size"}
 
 
@@ -70,7 +68,8 @@ def placements_of(run: Run) -> pl.DataFrame:
         outcome = run.world.queue.jobs["outcome"]
         row = np.cumsum((outcome == FINISHED) | (outcome == RUNS)) - 1
         segment, spots = row[job].astype(np.uint32), spots[placed]
-    requests = workload.requests[spots["request"]]
+    # Field by field: whole records of as many requests as there are instances would take gigabytes.
+    request = spots["request"].astype(np.uint32)
     cut = {"first_slice": (spots["devices"] >> START).astype(np.uint8)} if run.world.settings["mig"][0] else {}
     return pl.DataFrame(
         {
@@ -78,9 +77,9 @@ def placements_of(run: Run) -> pl.DataFrame:
             "job": job,
             "node": spots["node"].astype(np.uint32),
             "devices": spots["devices"] & ((1 << START) - 1),
-            "request": spots["request"].astype(np.uint32),
-            "gpu_count": requests["gpu_count"].astype(np.int32),
-            "gpu_milli": requests["gpu_milli"].astype(np.int32),
+            "request": request,
+            "gpu_count": workload.requests["gpu_count"].astype(np.int32)[request],
+            "gpu_milli": workload.requests["gpu_milli"].astype(np.int32)[request],
             **cut,
         }
     )
@@ -89,7 +88,8 @@ def placements_of(run: Run) -> pl.DataFrame:
 def with_lives(jobs: pl.DataFrame, run: Run) -> pl.DataFrame:
     """Return the jobs with their stops and the parts of their completion time.
 
-    duration + waits + slowdowns + lost + overhead = completion time of every finished job, but for rounding.
+    duration + waits + slowdowns + lost + overhead = completion time of every finished job, but for rounding; exactly in
+    `completion_of`.
     """
     lives = run.world.lives.records
     columns: dict[str, Any] = {
@@ -99,19 +99,6 @@ def with_lives(jobs: pl.DataFrame, run: Run) -> pl.DataFrame:
         **{f"slow_{name}_seconds": lives[field] for name, field in _FIELDS.items()},
     }
     return jobs.with_columns(pl.Series(name, value) for name, value in columns.items())
-
-
-def completion_parts(jobs: pl.DataFrame) -> dict[str, float]:
-    """Return the seconds that all finished jobs spent on each part of their completion time."""
-    finished = jobs.filter(pl.col("outcome") == "finished")
-    parts = {
-        "service": "duration_seconds",
-        "wait": "wait_seconds",
-        "lost": "lost_seconds",
-        "overhead": "overhead_seconds",
-        **{f"slow_{name}": f"slow_{name}_seconds" for name in SLOWDOWNS},
-    }
-    return {part: float(finished[column].sum()) for part, column in parts.items() if column in finished.columns}
 
 
 def stops_by_reason(segments: pl.DataFrame) -> dict[str, int]:

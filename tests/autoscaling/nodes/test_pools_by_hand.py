@@ -63,6 +63,10 @@ def test_jobs_that_nothing_can_stop_save_no_checkpoints():
     assert segments(done)[0] == (0, 30, 130, "finished")
     spot = simulate_pools(pools(), trace, PoolOptions(checkpoints=saving), 1.0)
     assert segments(spot)[0] == (0, 30, 150, "finished")
+    # Four saves of 5 s on a spot node that nobody took away: overhead, but no work was done again.
+    assert spot.score.lost_gpu_hours == 0.0
+    assert spot.score.overhead_gpu_hours == pytest.approx(4 * 5 * 2 / 3600)
+    assert done.score.overhead_gpu_hours == 0.0
 
 
 def test_the_slowest_waits_are_split_by_cause_and_full_pools_are_named():

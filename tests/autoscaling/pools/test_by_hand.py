@@ -255,6 +255,12 @@ def test_budgets_by_the_clock() -> None:
     hours = {h: allowed(budgets, "Empty", 10, epoch_s=monday_9 + h * 3600) for h in (-1, 0, 7.9, 8, 24, 5 * 24)}
     # Monday to Friday from nine for eight hours nothing leaves; Saturday (five days later) it may.
     assert hours == {-1: 5, 0: 0, 7.9: 0, 8: 5, 24: 0, 5 * 24: 5}
+    named = Budget("0", schedule="0 9 ? Jan-Feb mon-FRI,sun", duration_s=8 * 3600)
+    days = {d: named.is_active(monday_9 + d * 86400) for d in (0, 4, 5, 6, 7, 63)}
+    # Saturday is left out; the sixty-third day is a Monday in March.
+    assert days == {0: True, 4: True, 5: False, 6: True, 7: True, 63: False}
+    with pytest.raises(ValueError, match="is no cron expression"):
+        Budget("1", schedule="0 9 * * moon", duration_s=60)
     with pytest.raises(ValueError, match="is no cron expression"):
         Budget("1", schedule="99 * * * *", duration_s=60)
     with pytest.raises(ValueError, match="come together"):

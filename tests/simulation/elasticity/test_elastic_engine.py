@@ -130,6 +130,16 @@ def test_the_command_line_takes_a_policy_and_explain_tells_sizes(capsys, tmp_pat
     assert "unknown elastic policy 'optimum'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("given", "said"), [("magic", "known: afs, optimus, pollux, shrink"), ("shrnk", "did you mean 'shrink'?")]
+)
+def test_a_wrong_elastic_policy_is_told_of_shrinking_too(
+    given: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "synthetic:pai2020?jobs=20", "--cluster", "pai2020", "--elastic", given]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_what_does_not_go_with_an_elastic_policy_is_refused():
     with pytest.raises(UserError, match="unknown elastic policy 'best'"):
         grow(PAIR, "best")

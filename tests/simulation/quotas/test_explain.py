@@ -11,7 +11,7 @@ import yaml
 
 import gputwin
 from gputwin.simulation.cluster import Cluster, NodeGroup
-from gputwin.simulation.explain import Explanation
+from gputwin.simulation.explanation import Explanation
 from gputwin.traces.dataset import Trace, TraceMeta
 from tests.simulation.test_kueue_by_hand import cohort, queue
 

@@ -52,6 +52,9 @@ class PoolRow:
     longest_chain: int
     stops: float
     lost_gpu_hours: float
+    """GPU-hours of work done again."""
+    overhead_gpu_hours: float
+    """GPU-hours of saving and restarting."""
     unfinished: float
     gpu_hours: float
     costs: tuple[float, ...]
@@ -220,6 +223,7 @@ def _row(outcomes: Sequence[PoolOutcome]) -> PoolRow:
         max(s.longest_chain for s in scores),
         mean("stops"),
         mean("lost_gpu_hours"),
+        mean("overhead_gpu_hours"),
         mean("unfinished"),
         mean("gpu_hours"),
         tuple(costs),

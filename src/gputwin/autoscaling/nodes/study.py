@@ -19,6 +19,7 @@ from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, SEGMENTS
 from gputwin.simulation.engine.world import GAVE_UP, WAITS, World
+from gputwin.simulation.goodput import goodput_of
 from gputwin.simulation.interruptions import Checkpoints, Pool
 from gputwin.simulation.machines import cluster_models
 from gputwin.simulation.rules import Changes, Scheduler
@@ -59,7 +60,9 @@ class PoolScore:
     stops: int
     """How often jobs were stopped because their node left."""
     lost_gpu_hours: float
-    """GPU time of work done again and of restarts."""
+    """GPU time of work done again, or in vain."""
+    overhead_gpu_hours: float
+    """GPU time of saving and restarting."""
     unfinished: int
     """Jobs that were never served, or gave up."""
     gpu_hours: float
@@ -197,7 +200,7 @@ def _outcome(
     share = world.causes.share + world.lives.earlier if changed else world.causes.share
     started = ~np.isnan(jobs["start"])
     startup = share[started, CAUSE_NAMES.index("node_startup")]
-    stops, lost = 0, 0.0
+    stops = 0
     delays: dict[str, float] = {}
     stopped = 0
     if changed:
@@ -210,7 +213,6 @@ def _outcome(
         delay = (lives["lost"] + lives["overheads"])[who]
         if stopped:
             delays = {f"p{q}": float(np.quantile(delay, q / 100)) for q in (50, 95, 99)} | {"max": float(delay.max())}
-        lost = float(((lives["lost"] + lives["overheads"]) * jobs["gpu_milli"]).sum()) / 1000.0 / HOUR
     gpus = world.machines.nodes["gpu_count"]
     p95, p99 = np.quantile(waits, [0.95, 0.99]) if waits.size else (0.0, 0.0)
     score = PoolScore(
@@ -232,7 +234,7 @@ def _outcome(
         driver.log.count("refused"),
         driver.log.longest_chain,
         stops,
-        lost,
+        *_wasted(done),
         int(np.isin(jobs["outcome"], (WAITS, GAVE_UP)).sum()),
         float((billed.allocated_seconds * gpus).sum()) / HOUR,
         _slow_causes(job_times(done).wait, share),
@@ -241,6 +243,14 @@ def _outcome(
         stopped,
     )
     return PoolOutcome(score, tuple(driver.log.events), billed, workload.size, done)
+
+
+def _wasted(done: Run) -> tuple[float, float]:
+    """Return the GPU-hours of work done again, and of saving and restarting; none where nothing can stop a job."""
+    if not done.world.settings["changes"][0]:
+        return 0.0, 0.0
+    parts = goodput_of(done)
+    return float(parts["lost_gpu_hours"] or 0.0), float(parts["overhead_gpu_hours"] or 0.0)
 
 
 def _slow_causes(waits: Floats, share: Floats) -> dict[str, float]:

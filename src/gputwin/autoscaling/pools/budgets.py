@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 REASONS = ("Empty", "Underutilized", "Drifted")
@@ -19,6 +19,16 @@ _NAMED = {
     "@hourly": "0 * * * *",
 }
 _BOUNDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
+_NAMES: tuple[Mapping[str, int], ...] = (
+    {},
+    {},
+    {},
+    {name: i for i, name in enumerate(_MONTHS, 1)},
+    {name: i for i, name in enumerate(_WEEKDAYS)},
+)
+"""Names of cron's fields, in any case."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +89,24 @@ def _fields(schedule: str) -> tuple[frozenset[int], ...]:
     if len(parts) != 5:
         raise ValueError(f"the schedule '{schedule}' has not the five fields of cron")
     try:
-        return tuple(_values(part, low, high) for part, (low, high) in zip(parts, _BOUNDS, strict=True))
+        return tuple(_values(part, *bounds, names) for part, bounds, names in zip(parts, _BOUNDS, _NAMES, strict=True))
     except ValueError:
         raise ValueError(
-            f"the schedule '{schedule}' is no cron expression (numbers, *, ranges, lists, steps)"
+            f"the schedule '{schedule}' is no cron expression (numbers, names, *, ranges, lists, steps)"
         ) from None
 
 
-def _values(part: str, low: int, high: int) -> frozenset[int]:
+def _values(part: str, low: int, high: int, names: Mapping[str, int]) -> frozenset[int]:
+    def number(text: str) -> int:
+        return names[text.lower()] if text.lower() in names else int(text)
+
     values: set[int] = set()
     for entry in part.split(","):
         span, _, step = entry.partition("/")
         first, dash, last = span.partition("-")
-        start = low if first == "*" else int(first)
-        end = int(last) if dash else high if first == "*" or step else start
+        is_any = first in ("*", "?")
+        start = low if is_any else number(first)
+        end = number(last) if dash else high if is_any or step else start
         stride = int(step) if step else 1
         if not low <= start <= end <= high or stride < 1:
             raise ValueError(part)

@@ -69,11 +69,11 @@ def generate(
     deadline: float = math.inf,
     exact: bool = True,
     seed: int = 0,
-    surplus: Floats | None = None,
+    enough: int | None = None,
 ) -> Generated:
     """Return the linear relaxation over all patterns, as far as it gets until `deadline` (process CPU seconds).
 
-    With `exact` off only quick pricing is used (greedy, coarse tables): without a bound.
+    With `exact` off only quick pricing is used (greedy, coarse tables): without a bound. A bound beyond `enough` ends it.
     """
     master = Master(problem)
     master.add(columns)
@@ -102,6 +102,8 @@ def generate(
             proof, priced = _price_all(problem, knapsacks, worth, relaxed.duals, scale, deadline)
             if proof.bound > best.bound:
                 best = proof
+            if enough is not None and best.bound > enough:
+                break
             improving = []
             for t, p in enumerate(priced):
                 above = problem.types[t].cost * scale + _supply_price(master, t, scale) + 2

@@ -12,13 +12,7 @@ def exact_pairs(problem: Problem) -> list[Column]:
     With one resource and nothing else to keep, whatever another packing puts beside the larger of the two fits in the
     place of the smaller (Martello and Toth, "Lower Bounds and Reduction Procedures for the Bin Packing Problem", 1990).
     """
-    if len(problem.resources) != 1 or len(problem.types) != 1 or problem.types[0].supply is not None:
-        return []
-    if problem.conflicts or problem.rack_limits or problem.has_shares or problem.types[0].cost <= 0:
-        return []
-    if any(len(g.requests) != 1 or g.max_per_node is not None or g.missing_cost is not None for g in problem.groups):
-        return []
-    if any(g.node_types is not None for g in problem.groups):
+    if not is_by_size(problem):
         return []
     capacity = problem.types[0].capacity[0]
     left = problem.counts.tolist()
@@ -36,3 +30,15 @@ def exact_pairs(problem: Problem) -> list[Column]:
                 left[smaller] -= pairs
                 found += [(0, tuple(sorted(((larger, 1), (smaller, 1)))))] * pairs
     return found
+
+
+def is_by_size(problem: Problem) -> bool:
+    """Return whether size is all that counts: one resource, one node type of which there is any number, no other rule."""
+    if len(problem.resources) != 1 or len(problem.types) != 1 or problem.types[0].supply is not None:
+        return False
+    if problem.conflicts or problem.rack_limits or problem.has_shares or problem.types[0].cost <= 0:
+        return False
+    return all(
+        len(g.requests) == 1 and g.max_per_node is None and g.missing_cost is None and g.node_types is None
+        for g in problem.groups
+    )

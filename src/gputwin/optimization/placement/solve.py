@@ -19,10 +19,11 @@ from gputwin.optimization.placement.heuristics import SCORES, Nodes, decreasing,
 from gputwin.optimization.placement.infeasible import explain_infeasible
 from gputwin.optimization.placement.local import improve
 from gputwin.optimization.placement.master import Column, solve_whole
+from gputwin.optimization.placement.merging import fits_on
 from gputwin.optimization.placement.parts import independent_parts, joined, part_of, with_fixed
 from gputwin.optimization.placement.pricing import Knapsack
 from gputwin.optimization.placement.problem import Attempt, Packing, PlacementResult, Problem
-from gputwin.optimization.placement.reduction import exact_pairs
+from gputwin.optimization.placement.reduction import exact_pairs, is_by_size
 
 METHODS = ("auto", "heuristics", "columns", "exact")
 DEFAULT_SECONDS = 60.0
@@ -174,6 +175,8 @@ def _by_columns(search: _Search, seed: int, progress: Callable[[str], None]) -> 
         deadline = process_time() + search.left * 0.5
         packing, _ = dive(problem, generated, deadline=deadline, thorough=True, seed=seed)
         search.note("diving, exact tables", began, packing)
+    if not search.is_done and is_by_size(problem):
+        _by_merging(search, generated, progress)
     if not search.is_done and not is_tight:
         _by_enumeration(search, generated, progress)
     if not search.is_done and not search.is_impossible:
@@ -200,6 +203,21 @@ def _by_enumeration(
         packing, is_settled = _reach(search, generated, steps)
         raised = round_up(problem, search.bound + 1) if packing is None and is_settled else None
         search.note("all patterns", began, packing, raised)
+        if raised is None:
+            return
+
+
+def _by_merging(search: _Search, generated: Generated, progress: Callable[[str], None]) -> None:
+    """Raise the bound step by step while nothing fits on so many nodes, where size is all that counts."""
+    problem = search.problem
+    deadline = process_time() + search.left * 0.7
+    while not search.is_done and process_time() < deadline:
+        cost = problem.types[0].cost
+        progress(f"merging for {search.bound:,} {problem.unit}")
+        began = process_time()
+        merged = fits_on(problem, generated, search.bound // cost, deadline)
+        raised = search.bound + cost if merged.packing is None and merged.is_settled else None
+        search.note("merging", began, merged.packing, raised)
         if raised is None:
             return
 

@@ -20,7 +20,7 @@ from gputwin.report.page import (
     number,
 )
 from gputwin.report.timeline import Timeline
-from gputwin.simulation.explain import Explanation
+from gputwin.simulation.explanation import Explanation
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.verdict import CAUSE_WORDS, LONG_WAIT
 

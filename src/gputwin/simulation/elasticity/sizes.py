@@ -155,7 +155,9 @@ class ElasticPolicy:
     adapts: bool = False
 
 
-ELASTIC: Registry[ElasticPolicy] = Registry("elastic policy", "gputwin.simulation.elasticity")
+SHRINK = "shrink"
+"""The elastic policy without rounds: running jobs are halved to let others in."""
+ELASTIC: Registry[ElasticPolicy] = Registry("elastic policy", "gputwin.simulation.elasticity", besides=(SHRINK,))
 ELASTIC.add(
     ElasticPolicy(
         "optimus",

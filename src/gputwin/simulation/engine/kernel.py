@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from numba import types
 
+from gputwin.simulation.engine.by_address import Placed, handed_over
 from gputwin.simulation.engine.changes.handle import handle_change, handle_nothing
 from gputwin.simulation.engine.changes.rates import settle_nothing, settle_rates
 from gputwin.simulation.engine.compiled import compiled_as, config, only_version
@@ -90,6 +91,7 @@ class Stepper:
 
     def __init__(self, world: World, rules: Rules, told: Callable[[World], None] | None = None) -> None:
         self.world, self.told = world, told
+        self._placed: Placed | None = None
         changes = world.settings["changes"][0] != 0
         parts = (
             *rules,
@@ -102,7 +104,7 @@ class Stepper:
         else:
             kind = numba.typeof(world)
             self._functions = [_compiled(f, s) for f, s in zip(parts, _signatures(kind), strict=True)]
-            # Entered directly: the dispatcher would look at the type of every array of the world, 2 ms each time.
+            # Entered directly: the dispatcher would look at the types of what it is given each time.
             self._kernel = only_version(_kernel(kind)).entry_point
         # Less than nothing says that the run has not begun.
         world.loop[BUDGET] = -SLICE
@@ -111,7 +113,7 @@ class Stepper:
         """Carry out all that happens up to and at `time`, s; return whether the run is over."""
         self.world.until[0] = time
         while True:
-            why = self._kernel(self.world, *self._functions)
+            why = self._kernel(self._handed_over(), *self._functions)
             if why in (ENDED, REACHED):
                 return bool(why == ENDED)
             if why == FULL_LOG:
@@ -120,6 +122,14 @@ class Stepper:
                 self.world.loop[BUDGET] = SLICE
                 if self.told is not None:
                     self.told(self.world)
+
+    def _handed_over(self) -> Any:
+        """Return what the loop is given: the world's address, or without compilation the world."""
+        if config.DISABLE_JIT:
+            return self.world
+        if self._placed is None or self._placed.value is not self.world:
+            self._placed = Placed(self.world)
+        return self._placed.address
 
     def make_room(self, events: int) -> None:
         """Let the heap have room for as many more events as are to be scheduled from outside."""
@@ -154,23 +164,24 @@ def _pass_of(world: World) -> Callable[..., None]:
 
 @cache
 def _signatures(world: Any) -> tuple[Any, ...]:
-    """Return the signatures of all functions the loop is handed, in its order."""
-    part = dict(zip(World._fields, world.types, strict=True))
-    jobs, knobs, machines, requests = part["queue"].types[0], part["knobs"], part["machines"], part["requests"]
+    """Return the signatures of all functions the loop is handed, in its order; `world`: the type of the named tuple."""
+    part = {name: handed_over(kind) for name, kind in zip(World._fields, world.types, strict=True)}
+    queue = world.types[World._fields.index("queue")]
+    jobs, knobs, machines, requests = queue.types[0], part["knobs"], part["machines"], part["requests"]
     i64, f64 = types.int64, types.float64
     of_job = f64(jobs, i64, f64, knobs)
     on_node = (machines, requests, i64, i64, knobs)
     score, devices = f64(part["index"], *on_node), i64(*on_node)
-    shapes = part["queue"].types[1]
+    shapes = queue.types[1]
     running = (jobs, shapes, part["slots"], machines, requests, part["speeds"], knobs, i64)
     speed, share = types.UniTuple(f64, 3)(*running), f64(*running)
     rule, places = types.FunctionType(of_job), (types.FunctionType(score), types.FunctionType(devices))
     turn, gate = f64(part["tenants"], i64, f64), types.boolean(part["tenants"], i64, i64)
     fairness = types.FunctionType(turn), types.FunctionType(gate)
-    schedule_pass = types.void(world, f64, rule, rule, rule, *places, *fairness)
-    handle = types.void(world, i64, i64, f64, rule, rule, rule, rule)
+    schedule_pass = types.void(handed_over(world), f64, rule, rule, rule, *places, *fairness)
+    handle = types.void(handed_over(world), i64, i64, f64, rule, rule, rule, rule)
     speeds = types.FunctionType(speed), types.FunctionType(share)
-    settle = types.void(world, f64, rule, rule, *speeds, *places)
+    settle = types.void(handed_over(world), f64, rule, rule, *speeds, *places)
     rules = (of_job, of_job, score, devices, of_job, of_job, of_job, speed, share, turn, gate)
     return *rules, schedule_pass, handle, settle
 
@@ -178,7 +189,7 @@ def _signatures(world: Any) -> tuple[Any, ...]:
 @cache
 def _kernel(world: Any) -> Any:
     functions = [types.FunctionType(signature) for signature in _signatures(world)]
-    return compiled_as(run, types.int64(world, *functions))
+    return compiled_as(run, types.int64(handed_over(world), *functions))
 
 
 @cache

@@ -10,7 +10,7 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END
 from gputwin.simulation.engine.fit.totals import CAUGHT_UP, NEW_SHAPES
 from gputwin.simulation.engine.lifecycle import ends_now, enqueue, queue_of, start, stop
-from gputwin.simulation.engine.placing.place import place, place_one, unplace
+from gputwin.simulation.engine.placing.place import place, place_one
 from gputwin.simulation.engine.queue.jobs import WAITING, push, remove
 from gputwin.simulation.engine.queue.recalculate import recalculate
 from gputwin.simulation.engine.state.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
@@ -19,6 +19,7 @@ from gputwin.simulation.engine.state.outages import has_room_for_changes
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.state.running import believe
 from gputwin.simulation.engine.state.series import BEGIN, WIDTH, advance
+from gputwin.simulation.engine.trials.undo import begin_for, undo
 from gputwin.simulation.engine.world import (
     ARRIVAL,
     BUDGET,
@@ -227,6 +228,9 @@ def _mark_never_fitting(world: World, score: Any, devices: Any) -> None:
         if shapes[s].never_fits >= 0:
             continue
         unknown -= 1
-        shapes[s].never_fits = not place(world, j, score, devices)
-        if shapes[s].never_fits == 0:
-            unplace(world, jobs[j].first_slot, jobs[j].first_slot + shapes[s].instances)
+        begin_for(world, s, score)
+        fits = place(world, j, score, devices)
+        undo(world.index, world.machines)
+        shapes[s].never_fits = not fits
+        for i in range(jobs[j].first_slot, jobs[j].first_slot + shapes[s].instances):
+            world.slots[i].node = -1

@@ -7,7 +7,7 @@ import math
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.devices import fullest
 from gputwin.simulation.engine.fit.room import device_fits
-from gputwin.simulation.engine.state.records import WHOLE, Knobs, Machines, Records
+from gputwin.simulation.engine.state.records import WHOLE, Knobs, Machines, Records, wide
 from gputwin.simulation.engine.state.series import fragmentation
 from gputwin.simulation.policy import placement
 
@@ -19,26 +19,14 @@ def _points_with(
     machines: Machines, requests: Records, r: int, n: int, devices: int, before: float, knobs: Knobs
 ) -> int:
     """Return 0 to 100 whole points for how much fragmentation falls when the instance takes `devices`."""
-    milli = requests[r].gpu_milli
-    taken = milli * requests[r].gpu_count
-    machines.nodes[n].cpu_free -= requests[r].cpu
-    machines.nodes[n].gpu_free -= taken
-    for d in range(machines.nodes[n].gpu_count):
-        if devices >> d & 1:
-            machines.gpus[n, d].free -= milli
-    after = fragmentation(machines, knobs, n)
-    machines.nodes[n].cpu_free += requests[r].cpu
-    machines.nodes[n].gpu_free += taken
-    for d in range(machines.nodes[n].gpu_count):
-        if devices >> d & 1:
-            machines.gpus[n, d].free += milli
+    after = fragmentation(machines, knobs, n, devices, requests[r].gpu_milli, requests[r].cpu)
     return int(1.0 / (1.0 + math.exp(-(before - after) / 1000.0)) * 100.0)
 
 
 @compiled
 def _best(machines: Machines, requests: Records, r: int, n: int, knobs: Knobs) -> tuple[int, int]:
     """Return the most points the node can get and the devices that get them, the lowest index among equals."""
-    before = fragmentation(machines, knobs, n)
+    before = fragmentation(machines, knobs, n, wide(0), wide(0), wide(0))
     if requests[r].gpu_count != 1 or requests[r].gpu_milli == WHOLE:
         devices = _fullest(machines, requests, r, n, knobs) if requests[r].gpu_count > 0 else 0
         return _points_with(machines, requests, r, n, devices, before, knobs), devices

@@ -13,7 +13,7 @@ from gputwin.simulation.engine.state.records import WHOLE, Flags, Floats, Ints
 from gputwin.simulation.engine.state.tenants import CPU, GPU, MEMORY
 from gputwin.simulation.policy import FAIRNESS, settle
 from gputwin.simulation.quotas.balance import potential
-from gputwin.simulation.quotas.cohorts import make_cohorts
+from gputwin.simulation.quotas.cohorts import in_whole_units, make_cohorts
 from gputwin.simulation.quotas.fair import FINAL_SHARE, INITIAL_SHARE
 from gputwin.simulation.quotas.kueue_yaml import LocalQueue, read_local_queues, read_quotas
 from gputwin.simulation.quotas.tree import QuotaTree
@@ -39,7 +39,8 @@ def cohorts_of(workload: Workload, demands: Floats, fairness: Fairness) -> Cohor
     queue_of_class = np.zeros(workload.shapes.size, np.int64)
     queue_of_class[workload.jobs["shape"]] = queue_of[workload.jobs["tenant"]]
     asked = Asked(demands, workload.shapes["instances"], _allowed(workload), workload.models)
-    return make_cohorts(tree, queue_of, amounts_of(asked, tree, queue_of_class), workload.size, used)
+    cohorts = make_cohorts(tree, queue_of, amounts_of(asked, tree, queue_of_class), workload.size, used)
+    return in_whole_units(cohorts, [WHOLE if resource.endswith("gpu") else 1 for _, resource in tree.resources])
 
 
 def queues_of_tenants(

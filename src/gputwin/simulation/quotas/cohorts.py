@@ -74,3 +74,21 @@ def make_cohorts(
         order=np.zeros(jobs + 1, np.int32),
         victims=np.zeros((jobs + 1, 2), np.int32),
     )
+
+
+def in_whole_units(cohorts: Cohorts, scale: Sequence[int]) -> Cohorts:
+    """Return the same in units of which jobs ask for whole numbers: `scale` of them are one unit of each column.
+
+    Whole numbers are added and taken away without rounding, so that usage after a trial is what it was before.
+    """
+    times = np.array(scale, np.float64)
+    lendable = cohorts.lendable.copy()
+    for r, resource in enumerate(cohorts.resource_of.tolist()):
+        lendable[:, resource] = cohorts.lendable[:, resource] * times[r]
+    return cohorts._replace(
+        subtree=cohorts.subtree * times,
+        guaranteed=cohorts.guaranteed * times,
+        borrowing=cohorts.borrowing * times,
+        amounts=np.rint(cohorts.amounts * times),
+        lendable=lendable,
+    )

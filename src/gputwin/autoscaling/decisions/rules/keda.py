@@ -240,8 +240,10 @@ def _composite(formula: Formula, labelled: Mapping[str, float]) -> tuple[dict[st
         value = compiled(formula.text)(labelled)
     except KeyError as missing:
         return {}, False, f"the formula needs {missing.args[0]}, which is missing"
-    except (ArithmeticError, ValueError) as error:
+    except (ArithmeticError, TypeError, ValueError) as error:
         return {}, False, f"the formula fails: {error}"
+    if not isinstance(value, (int, float)):
+        return {}, False, "the formula gives no number"
     if not 0.0 <= value < math.inf:
         return {}, False, f"the formula gives {value:g}, which cannot be"
     return {COMPOSITE: value}, value > formula.activation, ""

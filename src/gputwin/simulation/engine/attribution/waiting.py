@@ -12,14 +12,24 @@ from __future__ import annotations
 
 from gputwin.simulation.engine.attribution.causes import BEHIND, OUTAGE, QUOTA, STARTUP, blame, cause_of
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.counting import catch_up, hold, hold_kind, release, release_kind, total_of_kind
+from gputwin.simulation.engine.fit.counting import catch_up, hold, release
 from gputwin.simulation.engine.fit.index import FULL, LOG_END, has_room
+from gputwin.simulation.engine.fit.kinds import (
+    HIGH,
+    LOW,
+    hold_kind,
+    open_kind,
+    open_kinds,
+    release_kind,
+    set_limits_of_kind,
+    sum_free,
+    total_of_kind,
+)
 from gputwin.simulation.engine.fit.rows import set_limits
 from gputwin.simulation.engine.fit.thresholds import PER_KIND
 from gputwin.simulation.engine.fit.totals import (
     CHANGED,
     HEAD,
-    KINDS_OPEN,
     KNOWN,
     LEFT,
     NEW,
@@ -111,7 +121,7 @@ def _open_entries(world: World, s: int, now: float) -> None:
     if _needs_no_totals(world, s):
         lacking = wide(shape.first_group)
         k = wide(totals.entries[world.groups[lacking].request].kind)
-        hold_kind(totals, world.index, world.machines, world.requests, k)
+        hold_kind(totals.kinds, totals.thresholds, totals.entries.size, world.machines, world.requests, k)
     else:
         for g in range(shape.first_group, shape.first_group + shape.groups):
             r = wide(world.groups[g].request)
@@ -137,7 +147,7 @@ def end_waiting(world: World, s: int) -> None:
     if not known:
         return
     if _needs_no_totals(world, s):
-        release_kind(totals, wide(totals.entries[world.groups[shape.first_group].request].kind))
+        release_kind(totals.kinds, wide(totals.entries[world.groups[shape.first_group].request].kind))
         return
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r = wide(world.groups[g].request)
@@ -165,11 +175,7 @@ def review(world: World, head: int, now: float) -> None:
     totals.state[CHANGED] = 0
     if world.settings[0].attributes == 0:
         return
-    for a in range(totals.state[KINDS_OPEN]):
-        k = wide(totals.lists[KINDS_OPEN, a])
-        for c in range(PER_KIND):
-            mark = totals.entries.size + PER_KIND * k + c
-            _move_mark(world, mark, total_of_kind(totals, world.machines, k, wide(c)), now)
+    _review_kinds(world, now)
     if before == head:
         return
     if before == NOBODY or head == NOBODY:
@@ -183,6 +189,20 @@ def review(world: World, head: int, now: float) -> None:
 
 
 @inlined
+def _review_kinds(world: World, now: float) -> None:
+    """Look again at the shapes whose threshold a total of a kind of GPUs has passed."""
+    totals, kinds = world.totals, world.totals.kinds
+    sum_free(kinds, world.machines)
+    for a in range(open_kinds(kinds)):
+        k = open_kind(kinds, a)
+        for c in range(PER_KIND):
+            i, total = PER_KIND * k + c, total_of_kind(kinds, world.machines, k, c)
+            if total < kinds.limits[LOW, i] or total >= kinds.limits[HIGH, i]:
+                _move_mark(world, totals.entries.size + i, total, now)
+                set_limits_of_kind(kinds, totals.thresholds, totals.entries.size, i)
+
+
+@compiled
 def _move_mark(world: World, k: int, total: int, now: float) -> None:
     """Move mark k to where its total is, and look at the shapes passed on the way."""
     mark, entries = world.totals.thresholds.marks[k], world.totals.thresholds.entries

@@ -1,7 +1,8 @@
 """Jobs that run on fewer instances than they ask for: shrunk to let others in, grown again when nobody waits.
 
 A size is a shape: `smaller` and `larger` link the sizes a job may have, each half of the next. A job keeps its first
-instances when it shrinks. Trying is not doing: sizes are changed on trial and put back before any job is resized.
+instances when it shrinks. Trying is not doing: sizes are changed on trial (`trials/journal.py`) and put back before any
+job is resized.
 """
 
 from __future__ import annotations
@@ -9,12 +10,13 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import touch
+from gputwin.simulation.engine.fit.index import move
 from gputwin.simulation.engine.lifecycle import resize
 from gputwin.simulation.engine.placing.place import add_instances, all_fit
 from gputwin.simulation.engine.queue.jobs import WAITING
 from gputwin.simulation.engine.state.lives import SHRUNK
-from gputwin.simulation.engine.state.records import UP, change, wide
+from gputwin.simulation.engine.state.records import UP, wide
+from gputwin.simulation.engine.trials.undo import begin_for, undo
 from gputwin.simulation.engine.world import RUNS, World
 
 
@@ -26,6 +28,7 @@ def shrink_for(world: World, j: int, now: float, score: Any, devices: Any) -> bo
     steps that were not needed, those tried last are taken back first.
     """
     jobs, steps = world.queue.jobs, world.lives.victims
+    begin_for(world, wide(jobs[j].shape), score)
     count, fitting = 0, False
     while not fitting and count + 1 < steps.size:
         v = _largest(world)
@@ -42,12 +45,13 @@ def shrink_for(world: World, j: int, now: float, score: Any, devices: Any) -> bo
             _try_size(world, v, wide(world.queue.shapes[jobs[v].shape].smaller), -1)
         else:
             steps[k] = -1
-    if not fitting:
-        return False
     # What stays shrunk goes back first, then is resized for good.
     for k in range(count, 0, -1):
         if steps[k] >= 0:
-            _try_size(world, wide(steps[k]), wide(world.queue.shapes[jobs[steps[k]].shape].larger), 1)
+            jobs[steps[k]].shape = world.queue.shapes[jobs[steps[k]].shape].larger
+    undo(world.index, world.machines)
+    if not fitting:
+        return False
     for k in range(1, count + 1):
         v = wide(steps[k])
         if v >= 0:
@@ -93,8 +97,7 @@ def _try_size(world: World, v: int, target: int, sign: int) -> None:
         slot = world.slots[i]
         n = wide(slot.node)
         if world.machines.nodes[n].state == UP:
-            change(world.machines, world.requests, wide(slot.request), n, slot.devices, wide(sign))
-            touch(world.index, world.machines, n, sign < 0)
+            move(world.index, world.machines, world.requests, wide(slot.request), n, slot.devices, wide(sign))
     job.shape = target
 
 

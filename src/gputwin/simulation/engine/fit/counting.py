@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END, NO_LIMIT, NO_NETWORK, Index
-from gputwin.simulation.engine.fit.room import gpu_room
+from gputwin.simulation.engine.fit.kinds import count_gpus, hold_kind, may_run_on, release_kind
 from gputwin.simulation.engine.fit.rows import TOTAL, add_changes, add_row, is_outside, remove_row, set_limits
-from gputwin.simulation.engine.fit.thresholds import PER_KIND, set_mark
-from gputwin.simulation.engine.fit.totals import CAUGHT_UP, CHANGED, ENDLESS, KINDS_OPEN, ROUND, FitTotals, total_of
-from gputwin.simulation.engine.state.records import APPLICATIONS, FREE_MODELS, Machines, Records, wide
+from gputwin.simulation.engine.fit.thresholds import set_mark
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, CHANGED, ROUND, FitTotals, total_of
+from gputwin.simulation.engine.state.records import APPLICATIONS, Machines, Records, wide
 
 
 @compiled
@@ -43,15 +43,16 @@ def _recount(totals: FitTotals, index: Index, machines: Machines, requests: Reco
         # Taken and given back, or hidden and shown again.
         return
     most_cpu, most_memory = max(node.cpu_free, was.cpu), max(node.memory_free, was.memory)
-    for a in range(totals.state[KINDS_OPEN]):
-        k = wide(totals.lists[KINDS_OPEN, a])
-        kind = totals.kinds[k]
-        had = now = wide(totals.gpu_rooms[n, k])
-        if gpus_changed and kind.gpu_count > 0:
-            now = gpu_room(machines, requests, index.allowed, wide(kind.request), n)
-            if now != had:
-                totals.gpu_rooms[n, k] = now
-                kind.total += now - had
+    kinds, m = totals.kinds, node.model
+    if gpus_changed:
+        count_gpus(kinds, machines, requests, n)
+    for i in range(kinds.counts[m]):
+        k = wide(kinds.listed[m, i])
+        kind = kinds.records[k]
+        had = now = wide(kinds.rooms[n, kind.ask])
+        if gpus_changed:
+            had = kinds.had[kind.ask]
+            kind.total += now - had
         if (had > 0 or now > 0) and most_cpu >= kind.least_cpu and most_memory >= kind.least_memory:
             _recount_kind(totals, machines, requests, k, n, had, now)
     was.cpu, was.memory, was.disk, was.rdma = node.cpu_free, node.memory_free, node.disk_free, node.rdma_free
@@ -82,7 +83,7 @@ def _copy_gpus(totals: FitTotals, machines: Machines, n: int) -> bool:
 @inlined
 def _recount_kind(totals: FitTotals, machines: Machines, requests: Records, k: int, n: int, had: int, now: int) -> None:
     """Bring the entries of kind k up to date with node n, whose GPUs could take `had` instances and now take `now`."""
-    node, was, kind, rows = machines.nodes[n], totals.nodes[n], totals.kinds[k], totals.rows
+    node, was, kind, rows = machines.nodes[n], totals.nodes[n], totals.kinds.records[k], totals.rows
     first, count = wide(kind.first_row), wide(kind.rows)
     if kind.more > 0:
         for i in range(first, first + count):
@@ -159,9 +160,12 @@ def _room_beside(requests: Records, r: int, relaxed: int, room: int, disk: int, 
 def _room_seen(totals: FitTotals, requests: Records, t: int, n: int) -> int:
     """Return how many instances of entry t, at most as many as anybody asks for, fit on node n as last counted."""
     entry, was = totals.entries[t], totals.nodes[n]
-    room = entry.most
-    if totals.kinds[entry.kind].gpu_count > 0:
-        room = min(room, wide(totals.gpu_rooms[n, entry.kind]))
+    kind = totals.kinds.records[entry.kind]
+    if not may_run_on(kind, was.model):
+        return 0
+    room = min(entry.most, wide(totals.kinds.rooms[n, kind.ask]))
+    if room == 0:
+        return 0
     room = _room(entry.cpu, entry.memory, was.cpu, was.memory, room)
     if room > 0 and entry.more != 0:
         r = wide(entry.request)
@@ -175,7 +179,7 @@ def hold(totals: FitTotals, index: Index, machines: Machines, requests: Records,
     entry = totals.entries[t]
     entry.holders += 1
     if entry.holders == 1:
-        hold_kind(totals, index, machines, requests, wide(entry.kind))
+        hold_kind(totals.kinds, totals.thresholds, totals.entries.size, machines, requests, wide(entry.kind))
         _settle(totals, requests, t, size)
         _set_mark(totals, t)
     elif entry.covered_by >= 0 and size > entry.covered:
@@ -193,18 +197,10 @@ def _set_mark(totals: FitTotals, t: int) -> None:
 
 
 @compiled
-def hold_kind(totals: FitTotals, index: Index, machines: Machines, requests: Records, k: int) -> None:
-    """Let one more entry or group wait with kind k, counted from the first on. The totals are up to date."""
-    if totals.kinds[k].holders == 0:
-        _open_kind(totals, index, machines, requests, k)
-    totals.kinds[k].holders += 1
-
-
-@compiled
 def _settle(totals: FitTotals, requests: Records, t: int, size: int) -> None:
     """Let one node cover entry t, if one alone has room for `size` instances, or else count its total on all nodes."""
     entry = totals.entries[t]
-    kind = totals.kinds[entry.kind]
+    kind = totals.kinds.records[entry.kind]
     total, best, top = 0, -1, size - 1
     for n in range(totals.nodes.size):
         room = _room_seen(totals, requests, t, n)
@@ -217,7 +213,7 @@ def _settle(totals: FitTotals, requests: Records, t: int, size: int) -> None:
         totals.nodes[best].covers = t
         return
     entry.covered_by = -1
-    add_row(totals.rows, totals.thresholds, totals.entries, totals.kinds, t, total)
+    add_row(totals.rows, totals.thresholds, totals.entries, totals.kinds.records, t, total)
 
 
 @inlined
@@ -232,7 +228,7 @@ def _unlink(totals: FitTotals, t: int) -> None:
     """Count entry t no more, or take it from the node that covers it."""
     entry = totals.entries[t]
     if entry.row >= 0:
-        remove_row(totals.rows, totals.entries, totals.kinds, t)
+        remove_row(totals.rows, totals.entries, totals.kinds.records, t)
         return
     if entry.next >= 0:
         totals.entries[entry.next].previous = entry.previous
@@ -243,54 +239,10 @@ def _unlink(totals: FitTotals, t: int) -> None:
 
 
 @compiled
-def _open_kind(totals: FitTotals, index: Index, machines: Machines, requests: Records, k: int) -> None:
-    kind, total = totals.kinds[k], 0
-    for n in range(machines.nodes.size):
-        room = gpu_room(machines, requests, index.allowed, wide(kind.request), n)
-        totals.gpu_rooms[n, k] = room
-        total += room
-    kind.total = total
-    kind.least_cpu = kind.least_memory = ENDLESS
-    for c in range(PER_KIND):
-        set_mark(totals.thresholds, totals.entries.size + PER_KIND * k + c, total_of_kind(totals, machines, k, c))
-    kind.open_at = totals.state[KINDS_OPEN]
-    totals.lists[KINDS_OPEN, kind.open_at] = k
-    totals.state[KINDS_OPEN] += 1
-
-
-@compiled
-def total_of_kind(totals: FitTotals, machines: Machines, k: int, c: int) -> int:
-    """Return total c of kind k, see PER_KIND."""
-    kind, free = totals.kinds[k], machines.free
-    if kind.gpu_count == 0:
-        return free[c]
-    if c == 0:
-        return kind.total
-    allowed, total = totals.models[kind.models].bits if c == 1 else -1, 0
-    for m in range(free.size - FREE_MODELS):
-        if allowed >> m & 1:
-            total += free[FREE_MODELS + m]
-    return total
-
-
-@compiled
 def release(totals: FitTotals, t: int) -> None:
     """Undo `hold`: the entry is closed where it was the last."""
     entry = totals.entries[t]
     entry.holders -= 1
     if entry.holders == 0:
         _unlink(totals, t)
-        release_kind(totals, wide(entry.kind))
-
-
-@compiled
-def release_kind(totals: FitTotals, k: int) -> None:
-    """Undo `hold_kind`."""
-    kind, state = totals.kinds[k], totals.state
-    kind.holders -= 1
-    if kind.holders == 0:
-        state[KINDS_OPEN] -= 1
-        last = totals.lists[KINDS_OPEN, state[KINDS_OPEN]]
-        totals.lists[KINDS_OPEN, kind.open_at] = last
-        totals.kinds[last].open_at = kind.open_at
-        kind.open_at = -1
+        release_kind(totals.kinds, wide(entry.kind))

@@ -5,7 +5,7 @@ CPU and memory of any node below it, and which GPU models are there. A branch th
 passed over whole, so that the next node that fits is found in a few steps; whether it really fits is asked of the node.
 
 Every change to a node is written to a log. Whoever remembers something about all nodes (a shape that did not fit, the
-scores of a request) looks only at the nodes logged since.
+scores of a request) looks only at the nodes logged since. What is only tried is not logged (`trials/journal.py`).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.room import base_room, gpu_room, limit_room, rdma_room
 from gputwin.simulation.engine.state.records import (
     WHOLE,
@@ -24,9 +24,11 @@ from gputwin.simulation.engine.state.records import (
     Machines,
     Records,
     SmallInts,
+    change,
     models_of,
     wide,
 )
+from gputwin.simulation.engine.trials.journal import OPEN, Journal, keep, make_journal, note_step
 
 BRANCH = np.dtype(
     [
@@ -57,6 +59,7 @@ class Index(NamedTuple):
     winners: SmallInts  # [slot, 2·leaves]: the best node of each branch, -1 where none fits
     dear: Ints  # [2]: 1 where a score costs far more than a step in a tree; 1 where it is not to be kept
     ranking: Records  # [n] RANKED, scratch: the best nodes for a gang
+    journal: Journal  # of trials
 
 
 LOG_END, FREED = 0, 1
@@ -95,6 +98,7 @@ def make_index(
         winners=np.full((slots, 2 * leaves), -1, np.int32),
         dear=np.array([dear, fresh], np.int64),
         ranking=np.zeros(nodes, RANKED),
+        journal=make_journal(machines, slots),
     )
     _grow(index.branches, machines, leaves)
     return index
@@ -119,12 +123,30 @@ def _grow(branches: Records, machines: Machines, leaves: int) -> None:
 
 @compiled
 def touch(index: Index, machines: Machines, n: int, freed: bool) -> None:
-    """Note that node n changed; `freed`: something that did not fit before may fit now."""
-    end = index.log_end[LOG_END]
-    index.log[end & (index.log.size - 1)] = n
-    index.log_end[LOG_END] = end + 1
-    if freed:
-        index.log_end[FREED] = end + 1
+    """Note that node n changed; `freed`: something that did not fit before may fit now. A trial is not logged."""
+    if index.journal.state[OPEN] != 0:
+        note_step(index.journal, n)
+    else:
+        end = index.log_end[LOG_END]
+        index.log[end & (index.log.size - 1)] = n
+        index.log_end[LOG_END] = end + 1
+        if freed:
+            index.log_end[FREED] = end + 1
+    update_branches(index, machines, n)
+
+
+@compiled
+def move(index: Index, machines: Machines, requests: Records, r: int, n: int, devices: int, sign: int) -> None:
+    """Take (sign 1) or give back (sign -1) what one instance of r holds on node n, and note that the node changed."""
+    if index.journal.state[OPEN] != 0:
+        keep(index.journal, machines, n)
+    change(machines, requests, r, n, devices, sign)
+    touch(index, machines, n, sign < 0)
+
+
+@inlined
+def update_branches(index: Index, machines: Machines, n: int) -> None:
+    """Bring the tree up to date with node n."""
     node, branches = machines.nodes[n], index.branches
     share = 0
     for d in range(node.gpu_count):

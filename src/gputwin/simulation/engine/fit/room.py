@@ -53,11 +53,19 @@ def mig_room(machines: Machines, requests: Records, r: int, n: int, d: int) -> i
 @inlined
 def gpu_room(machines: Machines, requests: Records, allowed: Flags, r: int, n: int) -> int:
     """Return how many instances of r the GPUs of node n can take, whatever its other resources."""
+    if requests[r].gpu_count > 0 and not allowed[r, machines.nodes[n].model]:
+        return 0
+    return room_of_gpus(machines, requests, r, n)
+
+
+@inlined
+def room_of_gpus(machines: Machines, requests: Records, r: int, n: int) -> int:
+    """Return the same, whatever the model of its GPUs."""
     node, request = machines.nodes[n], requests[r]
     count, milli, memory = request.gpu_count, request.gpu_milli, request.gpu_memory
     if count == 0:
         return MANY
-    if not allowed[r, node.model] or node.gpu_free < milli * count:
+    if node.gpu_free < milli * count:
         return 0
     if milli == WHOLE and memory == 0:
         return times(node.gpus_whole, count)

@@ -19,6 +19,9 @@ ENTRY = np.dtype([("amount", np.int64), ("group", np.int64)], align=True)
 MARK = np.dtype([("begin", np.int32), ("end", np.int32), ("at", np.int32)], align=True)
 """The groups of one total are entries begin..end; it reaches those before `at`."""
 
+ENDLESS = 1 << 62
+"""No total is as large."""
+
 PER_KIND = 3
 """Totals of a kind of GPUs: instances whose GPUs fit, milli-GPU free on its models, milli-GPU free on all models.
 

@@ -18,12 +18,10 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
+from gputwin.simulation.engine.fit.kinds import Kinds, make_kinds
 from gputwin.simulation.engine.fit.rows import Rows, make_rows, total_in
 from gputwin.simulation.engine.fit.thresholds import Thresholds, make_thresholds
 from gputwin.simulation.engine.state.records import APPLICATIONS, Ints, Machines, Records, SmallInts, models_of, wide
-
-ENDLESS = 1 << 62
-"""No total is as large."""
 
 ENTRY = np.dtype(
     [
@@ -51,23 +49,6 @@ ENTRY = np.dtype(
 )
 """The entry of request r in full is number r."""
 
-KIND = np.dtype(
-    [
-        ("total", np.int64),  # instances whose GPUs fit, over all nodes
-        ("least_cpu", np.int64),
-        ("least_memory", np.int64),  # none of its entries asks for less
-        ("gpu_count", np.int64),
-        ("models", np.int32),  # position in FitTotals.models
-        ("request", np.int32),  # one that asks for these GPUs
-        ("first_row", np.int32),
-        ("rows", np.int32),  # its entries whose total is counted
-        ("more", np.int32),  # how many of those ask for more than GPUs, CPU and memory
-        ("holders", np.int32),  # open entries, and waiting groups without one
-        ("open_at", np.int32),  # in the list of those with open entries
-    ],
-    align=True,
-)
-
 COUNTED = np.dtype(
     [
         ("cpu", np.int64),
@@ -75,39 +56,35 @@ COUNTED = np.dtype(
         ("disk", np.int64),
         ("rdma", np.int64),
         ("round", np.int64),
+        ("model", np.int64),
         ("covers", np.int64),  # entries it alone has room for, start of a list
     ],
     align=True,
 )
-"""What was free on a node when it was last counted, and in which round that was."""
-
-MODELS = np.dtype([("bits", np.int64)], align=True)
-"""A set of GPU models that some kind may run on."""
+"""What was free on a node when it was last counted, in which round that was, and its GPU model."""
 
 
 class FitTotals(NamedTuple):
     """Entries, kinds of GPUs asked for, thresholds, and the nodes as they were when last counted."""
 
     entries: Records
-    kinds: Records
+    kinds: Kinds
     rows: Rows
     shape_of: SmallInts  # [g]
     thresholds: Thresholds
     nodes: Records  # [n] COUNTED
     gpus: Records  # [n, d] DEVICE, as they were when last counted
     residents: SmallInts  # [n, k]: instances by application, when last counted
-    gpu_rooms: SmallInts  # [n, kind]: instances whose GPUs fit on a node (of open kinds)
-    models: Records  # MODELS
     lists: SmallInts  # [list, k], see below
     state: Ints
 
 
-KINDS_OPEN, CHANGED, OPEN_SHAPES, NEW_SHAPES, ARRIVALS, CAUGHT_UP, ROUND, PASSED, HEAD, STATES = range(10)
+CHANGED, OPEN_SHAPES, NEW_SHAPES, ARRIVALS, CAUGHT_UP, ROUND, PASSED, HEAD, STATES = range(9)
 """Positions in FitTotals.state: lengths of the lists; the end of the log up to which all is counted, how often that was,
 the end of the log up to which passes have looked for somebody to start, and whose shape stands at the head of the line (or
 one of those below).
 
-The lists: kinds somebody waits with; entries whose total has changed; shapes that wait though each of their groups has
+The lists: entries whose total has changed; shapes that wait though each of their groups has
 room; shapes that began to wait at this instant, most of which start in its pass; shapes that waited before, to which a job
 came since the last pass."""
 NOBODY, NO_HEAD = wide(-1), wide(-2)
@@ -119,46 +96,29 @@ instant may let it begin and end to wait many times, and it is listed once."""
 
 def make_totals(requests: Records, groups: Records, shapes: Records, allowed: Records, machines: Machines) -> FitTotals:
     """Return totals without open entries."""
-    kinds, kind_of, models = _kinds(requests, models_of(allowed))
+    nodes = machines.nodes
+    kinds, kind_of = make_kinds(requests, models_of(allowed), allowed.shape[1], nodes.size)
     entries = _entries(requests, kind_of)
     np.maximum.at(entries["most"], groups["request"], groups["size"])
     entries["most"] = entries["most"][entries["request"]]
-    bits, kinds["models"] = np.unique(models, return_inverse=True)
-    sets = np.zeros(bits.size, MODELS)
-    sets["bits"] = bits
-    nodes = machines.nodes
     counted = np.zeros(nodes.size, COUNTED)
     for name in ("cpu", "memory", "disk", "rdma"):
         counted[name] = nodes[f"{name}_free"]
-    counted["covers"] = -1
+    counted["covers"], counted["model"] = -1, nodes["model"]
     state = np.zeros(STATES, np.int64)
     state[HEAD] = NOBODY
     return FitTotals(
         entries=entries,
         kinds=kinds,
-        rows=make_rows(entries["kind"].astype(np.int64), kinds),
+        rows=make_rows(entries["kind"].astype(np.int64), kinds.records),
         shape_of=np.repeat(np.arange(shapes.size, dtype=np.int32), shapes["groups"]),
-        thresholds=make_thresholds(requests, groups, entries["request"].astype(np.int64), kind_of, kinds.size),
+        thresholds=make_thresholds(requests, groups, entries["request"].astype(np.int64), kind_of, kinds.records.size),
         nodes=counted,
         gpus=machines.gpus.copy(),
         residents=machines.residents[:, APPLICATIONS:].copy(),
-        gpu_rooms=np.zeros((nodes.size, kinds.size), np.int32),
-        models=sets,
-        lists=np.zeros((CAUGHT_UP, max(kinds.size, entries.size, shapes.size)), np.int32),
+        lists=np.zeros((CAUGHT_UP, max(entries.size, shapes.size)), np.int32),
         state=state,
     )
-
-
-def _kinds(requests: Records, models: Ints) -> tuple[Records, Ints, Ints]:
-    """Return the kinds of GPUs asked for, which of them each request asks for, and the models each may run on."""
-    # Requests without GPUs run anywhere.
-    asked = np.where(requests["gpu_count"] > 0, models, 0)
-    keys = np.stack([requests["gpu_count"], requests["gpu_milli"], requests["gpu_memory"], asked])
-    _, one, kind_of = np.unique(keys, axis=1, return_index=True, return_inverse=True)
-    kinds = np.zeros(one.size, KIND)
-    kinds["request"], kinds["gpu_count"] = one, requests["gpu_count"][one]
-    kinds["open_at"] = -1
-    return kinds, kind_of.reshape(-1), asked[one]
 
 
 def _entries(requests: Records, kind_of: Ints) -> Records:
@@ -212,8 +172,9 @@ def has_room_for(
 ) -> bool:
     """Return what `has_room` does; from the entry, where it is open and has caught up."""
     entry = totals.entries[r]
-    if relaxed == GPU_ONLY and totals.kinds[entry.kind].holders > 0:
-        return totals.kinds[entry.kind].total >= size
+    kind = totals.kinds.records[entry.kind]
+    if relaxed == GPU_ONLY and kind.holders > 0:
+        return kind.total >= size
     if entry.holders == 0:
         return has_room(index, machines, requests, r, size, relaxed)
     t = wide(r) if relaxed == FULL else wide(entry.no_limit) if relaxed == NO_LIMIT else wide(entry.no_network)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.state.events import ROUND, schedule
-from gputwin.simulation.engine.state.lives import RESTART, SAVE, SAVE_WHEN_PREEMPTED, progress
+from gputwin.simulation.engine.state.lives import RESTART, SAVE, SAVE_WHEN_PREEMPTED, standing_at
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.world import World
 
@@ -36,14 +36,13 @@ def has_waited(world: World, j: int, now: float) -> bool:
 def pays(world: World, j: int, v: int, now: float) -> bool:
     """Return whether it pays to stop the running job v for job j."""
     jobs, lives, knobs = world.queue.jobs, world.lives, world.knobs.preemption
-    progress(lives, jobs, v, now)
-    life, costs = lives.records[v], lives.costs
+    costs, standing = lives.costs, standing_at(lives, jobs, v, now)
     if costs[SAVE] > knobs[LIMIT]:
         return False
-    remaining = max(jobs[v].predicted - jobs[v].done, 0.0)
+    remaining = max(jobs[v].predicted - standing.done, 0.0)
     cost = costs[RESTART]
     if costs[SAVE_WHEN_PREEMPTED] != 0.0:
         cost += costs[SAVE]
     else:
-        cost += jobs[v].done - max(life.safe, 0.0)
+        cost += standing.done - max(standing.safe, 0.0)
     return (jobs[j].priority - jobs[v].priority) * remaining * knobs[WORTH] > cost

@@ -17,16 +17,16 @@ import numpy as np
 
 from gputwin.simulation.engine.attribution.waiting import end_pass
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit.index import touch
 from gputwin.simulation.engine.fit.totals import NO_HEAD
 from gputwin.simulation.engine.lifecycle import start_waiting
+from gputwin.simulation.engine.placing.place import occupy
 from gputwin.simulation.engine.reservations.earliest import earliest
 from gputwin.simulation.engine.reservations.planning import plan
 from gputwin.simulation.engine.reservations.plans import CHANGED_NODES, SEEN, WAITING_JOBS
 from gputwin.simulation.engine.reservations.timeline import OUTDATED
 from gputwin.simulation.engine.reservations.trial import still_holds
 from gputwin.simulation.engine.state.events import FINISH, next_time, pop, schedule
-from gputwin.simulation.engine.state.records import change, wide
+from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.state.running import believe
 from gputwin.simulation.engine.world import STALE, WAITS, World
 
@@ -217,10 +217,7 @@ def _start_planned(world: World, j: int, now: float) -> None:
     last = wide(plans.waiting[plans.state[WAITING_JOBS]])
     plans.waiting[job.running_at] = last
     world.queue.jobs[last].running_at = job.running_at
-    for i in range(job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances):
-        slot = world.slots[i]
-        change(world.machines, world.requests, wide(slot.request), wide(slot.node), slot.devices, 1)
-        touch(world.index, world.machines, wide(slot.node), False)
+    occupy(world, job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances)
     start_waiting(world, j, now)
     if job.believed_end <= now:
         # It is there until its end is seen, even if it lasts no time.

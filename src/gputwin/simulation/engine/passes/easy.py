@@ -9,10 +9,9 @@ from typing import Any
 
 from gputwin.simulation.engine.attribution.waiting import count_changes, end_pass
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit.index import FIRST_FITS
 from gputwin.simulation.engine.fit.totals import ARRIVALS, NEW_SHAPES, OPEN_SHAPES, forget_new
 from gputwin.simulation.engine.lifecycle import start_waiting
-from gputwin.simulation.engine.placing.place import fits, place, unplace
+from gputwin.simulation.engine.placing.place import fits, place
 from gputwin.simulation.engine.queue.jobs import first_of_all
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
 from gputwin.simulation.engine.queue.startable import (
@@ -26,13 +25,11 @@ from gputwin.simulation.engine.queue.startable import (
     start_gathering,
     wait_for,
 )
+from gputwin.simulation.engine.reservations.beside import place_beside
 from gputwin.simulation.engine.reservations.first_blocked import reserve
-from gputwin.simulation.engine.reservations.mask import lacks_beside, refresh, restore, withhold, withhold_row
+from gputwin.simulation.engine.reservations.mask import lacks_beside, refresh
 from gputwin.simulation.engine.state.records import wide
-from gputwin.simulation.engine.world import SHOWN, World
-
-_TRIALS = 8
-"""With more reserved nodes in the way, hiding all of them is cheaper."""
+from gputwin.simulation.engine.world import World
 
 
 def easy_pass(
@@ -53,7 +50,6 @@ def easy_pass(
         # It may have taken what was reserved for one behind it.
         world.counters[0].reserved_job = -1
     anew = world.counters[0].reserved_job != head
-    # Listed first: a reservation tries changes that it takes back.
     nodes = list_touched(world, False)
     if anew:
         reserve(world, head, score, devices)
@@ -64,7 +60,7 @@ def easy_pass(
     start_gathering(world)
     for k in range(count):
         gather_shape(world, wide(queue.candidates[k]))
-    gather(world, nodes, window, True, first_shape)
+    gather(world, nodes, window, first_shape)
     while True:
         j = next_beside(world, window)
         if j < 0:
@@ -125,44 +121,3 @@ def close_for(world: World, s: int, ends_before: bool) -> None:
     world.queue.shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
     g = lacking(world, s)
     wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))
-
-
-@compiled
-def place_beside(world: World, j: int, ends_before: bool, score: Any, devices: Any) -> bool:
-    """Place job j where it does not delay the reservation; `ends_before`: it is believed to end before that begins."""
-    if ends_before:
-        return place(world, j, score, devices)
-    refresh(world)
-    if world.requests[0].slot == FIRST_FITS:
-        placed = _place_on_trial(world, j, score, devices)
-    else:
-        withhold(world)
-        placed = place(world, j, score, devices)
-    restore(world)
-    return placed
-
-
-@compiled
-def _place_on_trial(world: World, j: int, score: Any, devices: Any) -> bool:
-    """Place job j on the first nodes that fit beside the reservation, hiding only what stands in its way.
-
-    A node hidden in part is fit for less. So where the first that fit are none of those still to be hidden, they would
-    also be the first with all hidden; and where nothing fits, nothing would.
-    """
-    first = world.queue.jobs[j].first_slot
-    size = world.queue.shapes[world.queue.jobs[j].shape].instances
-    for _ in range(_TRIALS):
-        if not place(world, j, score, devices):
-            return False
-        in_the_way = wide(-1)
-        for i in range(first, first + size):
-            k = wide(world.rows[world.slots[i].node])
-            if k >= 0 and world.masks[k] == SHOWN:
-                in_the_way = k
-                break
-        if in_the_way < 0:
-            return True
-        unplace(world, first, first + size)
-        withhold_row(world, in_the_way)
-    withhold(world)
-    return place(world, j, score, devices)

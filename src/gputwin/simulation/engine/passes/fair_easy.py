@@ -14,13 +14,14 @@ from gputwin.simulation.engine.attribution.waiting import count_changes
 from gputwin.simulation.engine.compiled import compiled
 from gputwin.simulation.engine.fit.totals import NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting
-from gputwin.simulation.engine.passes.easy import close_for, forget_arrivals, place_beside
+from gputwin.simulation.engine.passes.easy import close_for, forget_arrivals
 from gputwin.simulation.engine.passes.fair import end_fair_pass, start_in_turn
 from gputwin.simulation.engine.placing.place import unplace
 from gputwin.simulation.engine.queue.jobs import LISTED, before, first
 from gputwin.simulation.engine.queue.startable import UNDECIDED, candidate, has_all_room, still_has_room
 from gputwin.simulation.engine.queue.tree_turns import add_candidate, forget_candidates, reached
 from gputwin.simulation.engine.queue.turns import begin_turns, refresh_turns
+from gputwin.simulation.engine.reservations.beside import place_beside
 from gputwin.simulation.engine.reservations.first_blocked import reserve
 from gputwin.simulation.engine.reservations.mask import refresh
 from gputwin.simulation.engine.state.records import wide

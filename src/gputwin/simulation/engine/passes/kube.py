@@ -14,6 +14,8 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FULL, has_room, room_on
 from gputwin.simulation.engine.passes.victims import free_on_trial, stop_needed
 from gputwin.simulation.engine.state.records import UP, change, wide
+from gputwin.simulation.engine.trials.journal import keep
+from gputwin.simulation.engine.trials.undo import begin_for
 from gputwin.simulation.engine.world import World
 
 _SHIFT = 2147483648.0
@@ -27,6 +29,7 @@ def make_room_on_best_node(
     world: World, j: int, now: float, order: Any, promotion: Any, score: Any, devices: Any
 ) -> bool:
     """Make room for job j as kube-scheduler does; False, and no change, if that cannot be."""
+    begin_for(world, wide(world.queue.jobs[j].shape), score)
     count, fitting, node, told = wide(0), False, wide(-1), False
     while not fitting:
         more = _list_victims(world, j, _short_of(world, j), count)
@@ -132,6 +135,7 @@ def _is_freed(world: World, v: int, count: int) -> bool:
 @inlined
 def _shift_on(world: World, v: int, n: int, sign: int) -> None:
     """Free (sign -1) or take again (sign 1) what the running job v holds on node n, on trial."""
+    keep(world.index.journal, world.machines, n)
     begin = world.queue.jobs[v].first_slot
     for i in range(begin, begin + world.queue.shapes[world.queue.jobs[v].shape].instances):
         if world.slots[i].node == n:

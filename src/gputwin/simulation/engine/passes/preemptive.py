@@ -25,6 +25,7 @@ from gputwin.simulation.engine.queue.shape_tree import ANYTHING
 from gputwin.simulation.engine.queue.startable import lacking
 from gputwin.simulation.engine.state.lives import RUNNING_ROOT, seconds_left
 from gputwin.simulation.engine.state.records import wide
+from gputwin.simulation.engine.trials.undo import begin_for
 from gputwin.simulation.engine.world import BY_BENEFIT, ON_BEST_NODE, World
 
 _OUT, _IN = 0, 1
@@ -143,6 +144,7 @@ def make_room(
         return False
     jobs, root = world.queue.jobs, world.lives.counts[RUNNING_ROOT]
     limit = _claim(world, j, now, claim)
+    begin_for(world, wide(world.queue.jobs[j].shape), score)
     count, fitting, node, told = wide(0), False, wide(-1), False
     v = last(jobs, root)
     while v >= 0 and jobs[v].key > limit and not fitting:

@@ -23,6 +23,7 @@ from gputwin.simulation.engine.queue.startable import lacking, list_touched
 from gputwin.simulation.engine.queue.turns import begin_turns, refresh_turns
 from gputwin.simulation.engine.state.records import FREE_MODELS, wide
 from gputwin.simulation.engine.state.tenants import GPU
+from gputwin.simulation.engine.trials.undo import begin_for
 from gputwin.simulation.engine.world import World
 
 
@@ -91,6 +92,7 @@ def _take_back(world: World, j: int, now: float, order: Any, promotion: Any, sco
             within_reach += tenants.held[u, GPU]
     if within_reach < tenants.demands[jobs[j].shape, GPU]:
         return False
+    begin_for(world, wide(world.queue.jobs[j].shape), score)
     count, fitting, node, told = wide(0), False, wide(-1), False
     while not fitting:
         u = _largest_borrower(world)

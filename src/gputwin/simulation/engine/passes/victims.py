@@ -1,7 +1,7 @@
 """Running jobs taken back on trial, one after the other, until a job fits; then those it can do without are spared.
 
-Trying is not doing: what is freed on trial is taken again before anything is decided, and only the jobs that must go are
-stopped and put back into the queue. `Lives.victims` holds their number, then the jobs.
+Trying is not doing: what is freed on trial is taken again before anything is decided (`trials/journal.py`), and only the
+jobs that must go are stopped and put back into the queue. `Lives.victims` holds their number, then the jobs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from gputwin.simulation.engine.lifecycle import stop
 from gputwin.simulation.engine.placing.place import all_fit
 from gputwin.simulation.engine.state.lives import BY_PREEMPTION, EXIT, FOR
 from gputwin.simulation.engine.state.records import UP, change, wide
+from gputwin.simulation.engine.trials.journal import keep
+from gputwin.simulation.engine.trials.undo import begin_for, undo
 from gputwin.simulation.engine.world import World
 
 
@@ -27,6 +29,7 @@ def _shift(world: World, j: int, sign: int, told: bool) -> None:
         slot = world.slots[i]
         n = wide(slot.node)
         if world.machines.nodes[n].state == UP:
+            keep(world.index.journal, world.machines, n)
             change(world.machines, world.requests, wide(slot.request), n, slot.devices, wide(sign))
             if told:
                 touch(world.index, world.machines, n, sign < 0)
@@ -55,9 +58,9 @@ def _node_with_room(world: World, r: int, v: int) -> int:
 def free_on_trial(
     world: World, j: int, v: int, count: int, told: bool, score: Any, devices: Any
 ) -> tuple[bool, int, bool]:
-    """Free the running job v on trial, as number `count`; return whether job j fits now, where (one instance), and `told`.
+    """Free the running job v, as number `count`; return whether job j fits now, where (one instance), and `told`.
 
-    `told`: the index knows of what was freed so far.
+    `told`: the index knows of what was freed so far. A trial is open.
     """
     victims, shape = world.lives.victims, world.queue.shapes[world.queue.jobs[j].shape]
     victims[count] = v
@@ -89,21 +92,21 @@ def stop_needed(
 ) -> bool:
     """Take the `count` jobs freed on trial back, the last first, unless job j needs their room; stop the others.
 
-    Returns whether job j fits then: where it did not, nothing is changed.
+    Returns whether job j fits then: where it did not, nothing is changed. The trial is over.
     """
     victims, shape = world.lives.victims, world.queue.shapes[world.queue.jobs[j].shape]
     r = wide(world.groups[shape.first_group].request)
-    for k in range(count, 0, -1):
+    for k in range(count if fitting else 0, 0, -1):
         v = wide(victims[k])
         _shift(world, v, 1, told)
-        if fitting:
-            if shape.instances == 1:
-                still = room_on(world.machines, world.requests, world.index.allowed, r, node, FULL) > 0
-            else:
-                still = all_fit(world, j, score, devices)
-            if not still:
-                _shift(world, v, -1, told)
-                victims[k] = -1 - v
+        if shape.instances == 1:
+            still = room_on(world.machines, world.requests, world.index.allowed, r, node, FULL) > 0
+        else:
+            still = all_fit(world, j, score, devices)
+        if not still:
+            _shift(world, v, -1, told)
+            victims[k] = -1 - v
+    undo(world.index, world.machines)
     if not fitting:
         victims[0] = 0
         return False
@@ -111,7 +114,6 @@ def stop_needed(
     for k in range(1, count + 1):
         if victims[k] < 0:
             v = wide(-1 - victims[k])
-            _shift(world, v, 1, told)
             kept += 1
             victims[kept] = v
     victims[0] = kept
@@ -125,11 +127,11 @@ def stop_all(
 ) -> bool:
     """Stop the first `count` victims if job j fits without them; False, and no change, if it does not."""
     victims = world.lives.victims
+    begin_for(world, wide(world.queue.jobs[j].shape), score)
     for k in range(1, count + 1):
         _shift(world, wide(victims[k]), -1, True)
     fitting = all_fit(world, j, score, devices)
-    for k in range(1, count + 1):
-        _shift(world, wide(victims[k]), 1, True)
+    undo(world.index, world.machines)
     victims[0] = count if fitting else 0
     if fitting:
         _stop_victims(world, j, now, order, promotion)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, has_room, next_fit, room_on, touch
+from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, has_room, move, next_fit, room_on
 from gputwin.simulation.engine.placing.scores import best_node, rank_again, rank_nodes, ranks
 from gputwin.simulation.engine.placing.search import place_by_search
-from gputwin.simulation.engine.state.records import give_back, take, wide
+from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.world import BY_SCORE, TOPOLOGY, World
 
 _FEW = 8
@@ -170,11 +170,18 @@ def _put(world: World, i: int, r: int, n: int, devices: Any) -> bool:
         chosen = devices(world.machines, world.requests, r, n, world.knobs)
         if chosen == 0:
             return False
-    take(world.machines, world.requests, r, n, chosen)
-    touch(world.index, world.machines, n, False)
+    move(world.index, world.machines, world.requests, r, n, wide(chosen), wide(1))
     slot = world.slots[i]
     slot.node, slot.devices, slot.request = n, chosen, r
     return True
+
+
+@compiled
+def occupy(world: World, begin: int, end: int) -> None:
+    """Take what the instances in slots begin..end need, where a trial or a plan has found them places."""
+    for i in range(begin, end):
+        slot = world.slots[i]
+        move(world.index, world.machines, world.requests, wide(slot.request), wide(slot.node), slot.devices, wide(1))
 
 
 @compiled
@@ -182,9 +189,7 @@ def unplace(world: World, begin: int, end: int) -> None:
     """Take back the instances in slots begin..end."""
     for i in range(begin, end):
         slot = world.slots[i]
-        n = wide(slot.node)
-        give_back(world.machines, world.requests, wide(slot.request), n, slot.devices)
-        touch(world.index, world.machines, n, True)
+        move(world.index, world.machines, world.requests, wide(slot.request), wide(slot.node), slot.devices, wide(-1))
         slot.node = -1
 
 

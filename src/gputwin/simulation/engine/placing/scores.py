@@ -22,7 +22,9 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, config, inlined
 from gputwin.simulation.engine.fit.index import FIRST_FITS, FULL, LOG_END, Index, next_fit, room_on
+from gputwin.simulation.engine.placing.tournament import build, can_follow_trial, follow, follow_trial
 from gputwin.simulation.engine.state.records import WHOLE, Knobs, Machines, Records, wide
+from gputwin.simulation.engine.trials.journal import NODES, OPEN
 
 _CHANGES_PER_SCAN = 24
 """Following one change costs about as much as scanning this many nodes."""
@@ -37,10 +39,12 @@ def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs
     request = requests[r]
     if request.slot == FIRST_FITS:
         return next_fit(index, machines, requests, r, wide(0), FULL)
+    if index.journal.state[OPEN] != 0:
+        return _best_on_trial(index, machines, requests, r, knobs, ask)
     end = index.log_end[LOG_END]
     since, request.used = end - request.used, end
     if request.seen >= 0 and _follows(index, end - request.seen, request.fitting):
-        _follow(index, machines, requests, r, knobs, ask)
+        follow(index, machines, requests, r, knobs, ask)
         request.seen = end
         return index.winners[request.slot, 1]
     if request.slot >= 0 and since == 1 and _still_best(index, machines, requests, r, knobs, ask):
@@ -50,9 +54,31 @@ def best_node(index: Index, machines: Machines, requests: Records, r: int, knobs
     request.seen = -1
     if request.slot >= 0 and (index.dear[0] != 0 or _follows(index, since, request.fitting)):
         # Asked for again so soon that keeping the scores would have paid.
-        _build(index, request.slot)
+        build(index, request.slot)
         request.seen = end
     return best
+
+
+@compiled
+def _best_on_trial(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, ask: Any) -> int:
+    """Return the same while a trial is open: kept scores follow it until it is undone, or all nodes are asked."""
+    changed = index.journal.state[NODES]
+    if can_follow_trial(index, requests, r) and _follows(index, changed, requests[r].fitting):
+        follow_trial(index, machines, requests, r, knobs, ask)
+        return index.winners[requests[r].slot, 1]
+    # Asked for the two best, since the scores of all are noted when the best alone is asked for.
+    return wide(index.ranking[0].node) if ask(index, machines, requests, r, wide(-2), knobs) > 0.0 else wide(-1)
+
+
+@compiled
+def ready_scores(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, ask: Any) -> None:
+    """Bring kept scores of r up to date before a trial, where that pays."""
+    request = requests[r]
+    if request.slot < 0 or request.seen == index.log_end[LOG_END]:
+        return
+    kept = request.seen >= 0 and _follows(index, index.log_end[LOG_END] - request.seen, request.fitting)
+    if kept or index.dear[0] != 0:
+        best_node(index, machines, requests, r, knobs, ask)
 
 
 @inlined
@@ -183,13 +209,18 @@ def ranks(index: Index, requests: Records, r: int) -> bool:
     request = requests[r]
     if request.slot == FIRST_FITS or index.dear[0] != 0 or index.dear[1] != 0:
         return False
+    if index.journal.state[OPEN] != 0:
+        return not (
+            can_follow_trial(index, requests, r) and _follows(index, index.journal.state[NODES], request.fitting)
+        )
     return not (request.seen >= 0 and _follows(index, index.log_end[LOG_END] - request.seen, request.fitting))
 
 
 @inlined
 def rank_nodes(index: Index, machines: Machines, requests: Records, r: int, size: int, knobs: Knobs, ask: Any) -> int:
     """Keep the best nodes for a gang of `size` in index.ranking with the best on top; return their number."""
-    requests[r].used, requests[r].seen = index.log_end[LOG_END], -1
+    if index.journal.state[OPEN] == 0:
+        requests[r].used, requests[r].seen = index.log_end[LOG_END], -1
     return int(ask(index, machines, requests, r, -size, knobs))
 
 
@@ -238,50 +269,3 @@ def _sink(ranking: Records, k: int, count: int, worst: bool) -> None:
             return
         _swap(ranking, k, c)
         k = c
-
-
-@compiled
-def _build(index: Index, slot: int) -> None:
-    """Play all matches."""
-    leaves = index.winners.shape[1] // 2
-    for n in range(index.scores.shape[1]):
-        index.winners[slot, leaves + n] = n if index.scores[slot, n] > -np.inf else -1
-    for k in range(leaves - 1, 0, -1):
-        index.winners[slot, k] = _winner(index, slot, k)
-
-
-@compiled
-def _follow(index: Index, machines: Machines, requests: Records, r: int, knobs: Knobs, ask: Any) -> None:
-    """Ask the nodes that changed, and play their matches again."""
-    request = requests[r]
-    slot, leaves, mask = request.slot, index.winners.shape[1] // 2, index.log.size - 1
-    for k in range(request.seen, index.log_end[LOG_END]):
-        n = index.log[k & mask]
-        was, now = index.scores[slot, n], -np.inf
-        if room_on(machines, requests, index.allowed, r, n, FULL) > 0:
-            now = ask(index, machines, requests, r, n, knobs)
-        if now != was:
-            request.fitting += wide(now > -np.inf) - wide(was > -np.inf)
-            index.scores[slot, n] = now
-            index.winners[slot, leaves + n] = n if now > -np.inf else -1
-            _climb(index, slot, (leaves + n) >> 1, n)
-
-
-@inlined
-def _climb(index: Index, slot: int, k: int, n: int) -> None:
-    """Play the matches above node n again, as far up as it can matter."""
-    while k > 0:
-        was = index.winners[slot, k]
-        now = _winner(index, slot, k)
-        index.winners[slot, k] = now
-        if now == was and now != n:
-            return
-        k >>= 1
-
-
-@inlined
-def _winner(index: Index, slot: int, k: int) -> int:
-    left, right = index.winners[slot, 2 * k], index.winners[slot, 2 * k + 1]
-    if right < 0 or (left >= 0 and index.scores[slot, left] >= index.scores[slot, right]):
-        return left
-    return right

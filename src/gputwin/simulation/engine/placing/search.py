@@ -10,9 +10,9 @@ placements of one instance.
 from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit.index import FREED, FULL, has_room, next_fit, room_on, touch
+from gputwin.simulation.engine.fit.index import FREED, FULL, has_room, move, next_fit, room_on
 from gputwin.simulation.engine.fit.room import device_fits, limit_room
-from gputwin.simulation.engine.state.records import WHOLE, Machines, Records, give_back, take, wide
+from gputwin.simulation.engine.state.records import WHOLE, Machines, Records, wide
 from gputwin.simulation.engine.world import World
 
 MOST_TRIALS = 5000
@@ -38,8 +38,7 @@ def place_by_search(world: World, j: int) -> bool:
         n, chosen = _next_choice(world, wide(job.shape), r, n, chosen, alike_to, role + size - i)
         if n >= 0 and trials < MOST_TRIALS:
             trials += 1
-            take(world.machines, world.requests, r, n, chosen)
-            touch(world.index, world.machines, n, False)
+            move(world.index, world.machines, world.requests, r, n, chosen, wide(1))
             slots[i].node, slots[i].devices, slots[i].request = n, chosen, r
             i, alike_to = i + 1, wide(-1)
             if i == end:
@@ -69,9 +68,7 @@ def place_by_search(world: World, j: int) -> bool:
 def _take_back(world: World, begin: int, end: int) -> None:
     for i in range(begin, end):
         slot = world.slots[i]
-        n = wide(slot.node)
-        give_back(world.machines, world.requests, wide(slot.request), n, slot.devices)
-        touch(world.index, world.machines, n, True)
+        move(world.index, world.machines, world.requests, wide(slot.request), wide(slot.node), slot.devices, wide(-1))
         slot.node = -1
 
 

@@ -94,10 +94,10 @@ def make_shape_tree(
     return tree
 
 
-def no_shape_tree() -> ShapeTree:
-    """Return what stands for the tree where no pass asks it."""
+def no_shape_tree(shapes: int) -> ShapeTree:
+    """Return what stands for the tree where no pass asks it; steps have room for so many shapes."""
     none, few, ints = np.zeros(0, BRANCH), np.zeros(0, np.int32), np.zeros(1, np.int64)
-    return ShapeTree(none, few, few, none, few, np.zeros(0, STEP), ints, few, none, ints, ints)
+    return ShapeTree(none, few, few, none, few, np.zeros(shapes, STEP), ints, few, none, ints, ints)
 
 
 @compiled

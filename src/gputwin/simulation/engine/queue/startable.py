@@ -10,9 +10,10 @@ from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
-from gputwin.simulation.engine.fit.room import gpu_room
+from gputwin.simulation.engine.fit.kinds import open_kind, open_kinds
+from gputwin.simulation.engine.fit.room import room_of_gpus
 from gputwin.simulation.engine.fit.rows import total_in
-from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KINDS_OPEN, KNOWN, PASSED, FitTotals, total_of
+from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KNOWN, PASSED, FitTotals, total_of
 from gputwin.simulation.engine.queue.jobs import first, first_short
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
 from gputwin.simulation.engine.queue.steps import add_step, is_on_top
@@ -50,24 +51,23 @@ def list_touched(world: World, everywhere: bool) -> int:
 @compiled
 def _bound_rooms(world: World, count: int) -> None:
     """Work out how many instances of each kind of GPUs have room at most: as last counted, more on `count` touched nodes."""
-    totals, machines, tree = world.totals, world.machines, world.queue.tree
-    for a in range(totals.state[KINDS_OPEN]):
-        k = wide(totals.lists[KINDS_OPEN, a])
-        tree.rooms[k] = totals.kinds[k].total
+    kinds, machines, tree = world.totals.kinds, world.machines, world.queue.tree
+    for a in range(open_kinds(kinds)):
+        k = open_kind(kinds, a)
+        tree.rooms[k] = kinds.records[k].total
     for i in range(count):
         n = wide(tree.touched[i])
-        changed = False
+        m, changed = machines.nodes[n].model, False
         for d in range(machines.nodes[n].gpu_count):
-            device, was = machines.gpus[n, d], totals.gpus[n, d]
+            device, was = machines.gpus[n, d], world.totals.gpus[n, d]
             changed = changed or device.free != was.free or device.memory_free != was.memory_free
         if not changed:
             continue
-        for a in range(totals.state[KINDS_OPEN]):
-            k = wide(totals.lists[KINDS_OPEN, a])
-            if totals.kinds[k].gpu_count > 0:
-                r = wide(totals.kinds[k].request)
-                more = gpu_room(machines, world.requests, world.index.allowed, r, n) - wide(totals.gpu_rooms[n, k])
-                tree.rooms[k] += max(more, 0)
+        for a in range(kinds.counts[m]):
+            k = wide(kinds.listed[m, a])
+            ask = wide(kinds.records[k].ask)
+            room = room_of_gpus(machines, world.requests, wide(kinds.asks[ask].request), n)
+            tree.rooms[k] += max(room - wide(kinds.rooms[n, ask]), 0)
 
 
 @compiled
@@ -114,8 +114,9 @@ def _lacks(world: World, g: int) -> bool:
 
 @inlined
 def wait_for(world: World, s: int, g: int) -> None:
-    """Let shape s wait for room for its group g, or for ANYTHING."""
-    watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, g)
+    """Let shape s wait for room for its group g, or for ANYTHING, where a tree is asked who goes first."""
+    if world.queue.tree.branches.size > 0:
+        watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, g)
 
 
 @compiled
@@ -136,16 +137,16 @@ def start_gathering(world: World) -> None:
 
 
 @compiled
-def gather(world: World, count: int, window: float, beside: bool, head: int) -> None:
-    """Collect the shapes that may start thanks to one of the `count` touched nodes, in the order of their jobs.
+def gather(world: World, count: int, window: float, head: int) -> None:
+    """Collect the shapes that may overtake thanks to one of the `count` touched nodes, in the order of their jobs.
 
-    While a pass lasts, room only becomes less, so that nobody else can join them. `beside`: a job may overtake that ends
-    within `window`, or that leaves the reservation what it will need; else whoever has room. `head`: the shape that has
-    the reservation, and is not asked. With `beside`, the totals are up to date.
+    While a pass lasts, room only becomes less, so that nobody else can join them. A job may overtake that ends within
+    `window`, or that leaves the reservation what it will need. `head`: the shape that has the reservation, and is not
+    asked. The totals are up to date.
     """
-    tree, branches, stack, jobs = world.queue.tree, world.queue.tree.branches, world.queue.tree.stack, world.queue.jobs
+    tree, branches, stack = world.queue.tree, world.queue.tree.branches, world.queue.tree.stack
     leaves = branches.size // 2
-    measure_free(world, count, beside)
+    measure_free(world, count, True)
     most, left = tree.most[0], tree.most[1]
     stack[0], top = 1, 1
     while top > 0:
@@ -154,7 +155,7 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
         branch = branches[k]
         if branch.job < 0 or not within(branch, most):
             continue
-        if beside and branch.least > window and not within(branch, left):
+        if branch.least > window and not within(branch, left):
             continue
         if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
             continue
@@ -162,15 +163,11 @@ def gather(world: World, count: int, window: float, beside: bool, head: int) -> 
             stack[top], stack[top + 1] = 2 * k, 2 * k + 1
             top += 2
             continue
-        if beside and _total_is_short(world.totals, branch):
+        if _total_is_short(world.totals, branch):
             continue
         s = wide(tree.shape_at[k - leaves])
-        if beside and s != head:
+        if s != head:
             gather_shape(world, s)
-        elif not beside:
-            j = _first_with_room(world, s)
-            if j >= 0:
-                add_step(tree, jobs[j].key, j, s)
 
 
 @inlined
@@ -193,17 +190,6 @@ def gather_shape(world: World, s: int) -> None:
 
 
 @compiled
-def next_with_room(world: World) -> int:
-    """Return the job that goes first of those gathered that have room now; -1 for none."""
-    tree = world.queue.tree
-    while tree.gathered[0] > 0:
-        j = _first_with_room(world, wide(tree.steps[0].shape))
-        if is_on_top(world, j):
-            return j
-    return wide(-1)
-
-
-@compiled
 def next_beside(world: World, window: float) -> int:
     """Return the job that goes first of those gathered that may overtake; -1 for none."""
     tree, shapes = world.queue.tree, world.queue.shapes
@@ -212,15 +198,6 @@ def next_beside(world: World, window: float) -> int:
         j = candidate(world, s, window) if shapes[s].waiting > 0 and still_has_room(world, s) else wide(-1)
         if is_on_top(world, j):
             return j
-    return wide(-1)
-
-
-@inlined
-def _first_with_room(world: World, s: int) -> int:
-    """Return the first job of shape s, unless it has no room or was tried in vain in this pass; then -1."""
-    shape = world.queue.shapes[s]
-    if shape.waiting > 0 and shape.tried != world.counters[0].passes and has_all_room(world, s):
-        return first(world.queue, s)
     return wide(-1)
 
 

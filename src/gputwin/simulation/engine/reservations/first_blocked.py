@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit.index import FULL, room_on, touch
-from gputwin.simulation.engine.placing.place import fits_now, place, unplace
+from gputwin.simulation.engine.fit.index import FULL, move, room_on
+from gputwin.simulation.engine.placing.place import fits_now, place
 from gputwin.simulation.engine.reservations.mask import settle_rows
 from gputwin.simulation.engine.state.events import FINISH, next_time, pop, schedule
 from gputwin.simulation.engine.state.records import change, wide
+from gputwin.simulation.engine.trials.journal import begin, keep
+from gputwin.simulation.engine.trials.undo import begin_for, undo
 from gputwin.simulation.engine.world import World
 
 
@@ -44,13 +46,14 @@ def _reserve_one(world: World, j: int, score: Any, devices: Any) -> None:
     for n in range(machines.nodes.size):
         if world.first_end[n] > soonest or not _enough_ends(world, r, n, soonest):
             continue
-        # Free what runs here in order of believed end until the instance fits, then put it all back.
-        i, freed = wide(machines.nodes[n].first_slot), 0
+        # Free on trial what runs here, in order of believed end, until the instance fits.
+        begin(world.index.journal, machines)
+        keep(world.index.journal, machines, wide(n))
+        i = wide(machines.nodes[n].first_slot)
         while i >= 0 and world.links[i].end <= soonest:
             end = world.links[i].end
             while i >= 0 and world.links[i].end == end:
                 change(machines, requests, slots[i].request, n, slots[i].devices, -1)
-                freed += 1
                 i = wide(world.links[i].next)
             if room_on(machines, requests, world.index.allowed, r, n, FULL) > 0:
                 value = score(world.index, machines, requests, r, n, world.knobs)
@@ -62,10 +65,7 @@ def _reserve_one(world: World, j: int, score: Any, devices: Any) -> None:
                         spot.devices = devices(machines, requests, r, n, world.knobs)
                     world.counters[0].reserved = 1
                 break
-        i = wide(machines.nodes[n].first_slot)
-        for _ in range(freed):
-            change(machines, requests, slots[i].request, n, slots[i].devices, 1)
-            i = wide(world.links[i].next)
+        undo(world.index, machines)
     world.reserved_from[0] = soonest
 
 
@@ -92,13 +92,11 @@ def _reserve_gang(world: World, j: int, score: Any, devices: Any) -> None:
     endings.count[0] = 0
     for k in range(world.counters[0].running):
         schedule(endings, jobs[world.running[k]].believed_end, FINISH, world.running[k])
-    freed = 0
+    begin_for(world, wide(jobs[j].shape), score)
     while endings.count[0] > 0 and world.counters[0].reserved == 0:
         end = next_time(endings)
         while next_time(endings) == end and endings.count[0] > 0:
-            world.freed[freed] = pop(endings)[1]
-            _shift(world, world.freed[freed], -1)
-            freed += 1
+            _free(world, pop(endings)[1])
         if fits_now(world, jobs[j].shape) and place(world, j, score, devices):
             world.reserved_from[0] = end
             size = world.queue.shapes[jobs[j].shape].instances
@@ -106,16 +104,14 @@ def _reserve_gang(world: World, j: int, score: Any, devices: Any) -> None:
             for k in range(size):
                 spot, slot = world.reserved[k], slots[jobs[j].first_slot + k]
                 spot.node, spot.devices, spot.request = slot.node, slot.devices, slot.request
-            unplace(world, jobs[j].first_slot, jobs[j].first_slot + size)
-    for k in range(freed - 1, -1, -1):
-        _shift(world, world.freed[k], 1)
+    undo(world.index, world.machines)
 
 
 @compiled
-def _shift(world: World, j: int, sign: int) -> None:
-    """Free (sign -1) or take again (sign 1) what the running job j holds."""
+def _free(world: World, j: int) -> None:
+    """Free what the running job j holds."""
     first = world.queue.jobs[j].first_slot
     for i in range(first, first + world.queue.shapes[world.queue.jobs[j].shape].instances):
         slot = world.slots[i]
-        change(world.machines, world.requests, slot.request, slot.node, slot.devices, sign)
-        touch(world.index, world.machines, slot.node, sign < 0)
+        r, n = wide(slot.request), wide(slot.node)
+        move(world.index, world.machines, world.requests, r, n, slot.devices, wide(-1))

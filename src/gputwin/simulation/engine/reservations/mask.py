@@ -10,6 +10,7 @@ from __future__ import annotations
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FULL, next_fit, room_on, touch
 from gputwin.simulation.engine.state.records import APPLICATIONS, WHOLE, Floats, wide
+from gputwin.simulation.engine.trials.journal import keep
 from gputwin.simulation.engine.world import HIDDEN, NOTHING, SHOWN, STALE, World
 
 APPLICATION, SHARES, FIELDS = 4, 5, 6
@@ -86,7 +87,7 @@ def _counts_as_living(world: World, k: int) -> bool:
 def apply_mask(world: World, k: int, sign: int) -> None:
     """Hide (sign 1) or show again (sign -1) what row k withholds of its node; the index is not told."""
     n = wide(world.reserved[k].node)
-    hide_amounts(world, world.withheld[k], n, sign)
+    _hide_amounts(world, world.withheld[k], n, sign)
     if world.machines.residents.shape[1] == APPLICATIONS:
         return
     for i in range(k, world.counters[0].reserved):
@@ -97,7 +98,7 @@ def apply_mask(world: World, k: int, sign: int) -> None:
 
 @compiled
 def withhold(world: World) -> None:
-    """Hide on all reserved nodes what the reservation will need there."""
+    """Hide on all reserved nodes what the reservation will need there; a trial is open."""
     for k in range(world.counters[0].reserved):
         if world.masks[k] == SHOWN:
             withhold_row(world, k)
@@ -105,20 +106,20 @@ def withhold(world: World) -> None:
 
 @compiled
 def withhold_row(world: World, k: int) -> None:
-    """Hide what row k withholds."""
+    """Hide what row k withholds; a trial is open."""
+    n = wide(world.reserved[k].node)
+    keep(world.index.journal, world.machines, n)
     apply_mask(world, k, 1)
     world.masks[k] = HIDDEN
-    touch(world.index, world.machines, wide(world.reserved[k].node), False)
+    touch(world.index, world.machines, n, False)
 
 
 @compiled
-def restore(world: World) -> None:
-    """Show again all that is hidden."""
+def show_again(world: World) -> None:
+    """Note that nothing is hidden any more: the trial in which it was ends."""
     for k in range(world.counters[0].reserved):
         if world.masks[k] == HIDDEN:
-            apply_mask(world, k, -1)
             world.masks[k] = SHOWN
-            touch(world.index, world.machines, wide(world.reserved[k].node), True)
 
 
 @compiled
@@ -148,7 +149,7 @@ def lacks_beside(world: World, s: int) -> int:
 
 @inlined
 def _too_little_left(world: World, r: int, n: int, k: int) -> bool:
-    """Return whether row k leaves too little of node n for an instance of r; asked first, since veiling is slow."""
+    """Return whether row k leaves too little of node n for an instance of r; asked first, since hiding is slow."""
     request, node, row = world.requests[r], world.machines.nodes[n], world.withheld[k]
     short = node.cpu_free - row[0] < request.cpu or node.memory_free - row[1] < request.memory
     return short or node.gpu_free - row[SHARES] < request.gpu_count * request.gpu_milli
@@ -170,15 +171,8 @@ def add_row(world: World, row: Floats, r: int, devices: int, n: int, sign: float
 
 
 @compiled
-def hide_row(world: World, row: Floats, n: int, sign: int) -> None:
+def _hide_amounts(world: World, row: Floats, n: int, sign: int) -> None:
     """Hide (sign 1) or show again (sign -1) the amounts of a row on node n."""
-    hide_amounts(world, row, n, sign)
-    touch(world.index, world.machines, n, sign < 0)
-
-
-@compiled
-def hide_amounts(world: World, row: Floats, n: int, sign: int) -> None:
-    """Do what `hide_row` does, and do not tell the index."""
     node = world.machines.nodes[n]
     node.cpu_free -= sign * int(row[0])
     node.memory_free -= sign * int(row[1])

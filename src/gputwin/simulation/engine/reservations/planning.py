@@ -10,10 +10,12 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FIRST_FITS, FULL, next_fit, room_on
 from gputwin.simulation.engine.placing.place import fits_now
 from gputwin.simulation.engine.reservations.earliest import earliest, room_from
-from gputwin.simulation.engine.reservations.timeline import chain, enter, leave
+from gputwin.simulation.engine.reservations.timeline import chain, enter
 from gputwin.simulation.engine.reservations.trial import attempt, in_the_way
 from gputwin.simulation.engine.state.events import next_time, pop, schedule
 from gputwin.simulation.engine.state.records import WHOLE, wide
+from gputwin.simulation.engine.trials.journal import begin
+from gputwin.simulation.engine.trials.undo import undo
 from gputwin.simulation.engine.world import World
 
 
@@ -58,6 +60,7 @@ def _consider(
     """
     machines, requests, job = world.machines, world.requests, world.queue.jobs[j]
     if not alone:
+        begin(world.index.journal, machines)
         enter(world, j, n, time)
     if alone or room_on(machines, requests, world.index.allowed, r, n, FULL) > 0:
         value = score(world.index, machines, requests, r, n, world.knobs)
@@ -68,7 +71,7 @@ def _consider(
                 slot.devices = devices(machines, requests, r, n, world.knobs)
             job.planned, top = time, value
     if not alone:
-        leave(world, j, n, time)
+        undo(world.index, machines)
     return top
 
 

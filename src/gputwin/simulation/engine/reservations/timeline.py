@@ -15,6 +15,7 @@ import numpy as np
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.room import MANY
 from gputwin.simulation.engine.state.records import APPLICATIONS, WHOLE, Floats, Records, SmallInts, gpu_class, wide
+from gputwin.simulation.engine.trials.journal import keep
 from gputwin.simulation.engine.world import STALE, World
 
 FRESH, OUTDATED = 1, 2
@@ -77,7 +78,7 @@ def _insert(moments: Records, first: SmallInts, n: int, k: int, after: int) -> i
 @compiled
 def _sum_up(world: World, n: int) -> None:
     """Note with each moment of node n what is free from then on."""
-    row, count = world.withheld[world.machines.nodes.size], wide(world.machines.nodes[n].gpu_count)
+    row, count = world.withheld[0], wide(world.machines.nodes[n].gpu_count)
     _present(world, n, row)
     k = wide(world.plans.first[n])
     while k >= 0:
@@ -137,11 +138,14 @@ def _pass(world: World, n: int, k: int, row: Floats) -> None:
 
 @compiled
 def enter(world: World, j: int, n: int, begin: float) -> None:
-    """Make node n what it is at its fullest while job j would run there from `begin` on; the index is not told."""
-    moments, size = world.plans.moments, world.machines.nodes.size
-    now, least, end = world.withheld[size], world.withheld[size + 1], finish(begin, world.queue.jobs[j].predicted)
+    """Make node n what it is at its fullest while job j would run there from `begin` on; a trial is open.
+
+    The index is not told.
+    """
+    moments = world.plans.moments
+    now, least, end = world.withheld[0], world.withheld[1], finish(begin, world.queue.jobs[j].predicted)
     k = chain(world, n)
-    _present(world, n, world.withheld[n])
+    keep(world.index.journal, world.machines, n)
     _present(world, n, now)
     while k >= 0 and moments[k].time <= begin:
         _pass(world, n, k, now)
@@ -160,33 +164,24 @@ def enter(world: World, j: int, n: int, begin: float) -> None:
         # Beside somebody who runs longer than believed, plans hold more than there is, but not of other devices.
         least[f] = max(least[f], 0.0)
     _put_row(world, n, least)
-    _part_with(world, n, begin, wide(1))
+    _part_with(world, n, begin)
     if world.machines.residents.shape[1] > APPLICATIONS:
-        _count_applications(world, j, n, begin, end, wide(1))
-
-
-@compiled
-def leave(world: World, j: int, n: int, begin: float) -> None:
-    """Undo `enter`."""
-    _put_row(world, n, world.withheld[n])
-    _part_with(world, n, begin, wide(-1))
-    if world.machines.residents.shape[1] > APPLICATIONS:
-        _count_applications(world, j, n, begin, finish(begin, world.queue.jobs[j].predicted), wide(-1))
+        _count_applications(world, j, n, begin, end)
 
 
 @inlined
-def _part_with(world: World, n: int, begin: float, sign: int) -> None:
-    """Count off (sign 1) from the residents of node n those who will have left by `begin`, by their class of GPUs."""
+def _part_with(world: World, n: int, begin: float) -> None:
+    """Count off from the residents of node n those who will have left by `begin`, by their class of GPUs."""
     i = wide(world.machines.nodes[n].first_slot)
     while i >= 0 and world.links[i].end <= begin:
         r = wide(world.slots[i].request)
         if world.requests[r].gpu_count > 0:
-            world.machines.residents[n, gpu_class(world.requests, r)] -= sign
+            world.machines.residents[n, gpu_class(world.requests, r)] -= 1
         i = wide(world.links[i].next)
 
 
 @compiled
-def _count_applications(world: World, j: int, n: int, begin: float, end: float, sign: int) -> None:
+def _count_applications(world: World, j: int, n: int, begin: float, end: float) -> None:
     """Count as living on node n the most instances there are at once of the limited applications of job j."""
     shape = world.queue.shapes[world.queue.jobs[j].shape]
     for g in range(shape.first_group, shape.first_group + shape.groups):
@@ -197,8 +192,8 @@ def _count_applications(world: World, j: int, n: int, begin: float, end: float, 
         if seen:
             continue
         residents, caps = world.machines.residents, world.machines.caps
-        slack = _slack(world, n, application, begin, end) if caps.shape[1] > 0 and sign > 0 else MANY
-        residents[n, application] += sign * _most_of_application(world, n, application, begin, end)
+        slack = _slack(world, n, application, begin, end) if caps.shape[1] > 0 else MANY
+        residents[n, application] += _most_of_application(world, n, application, begin, end)
         if caps.shape[1] > 0:
             caps[n, application - APPLICATIONS] = min(residents[n, application] + slack, MANY)
 

@@ -9,8 +9,10 @@ from gputwin.simulation.engine.fit.index import FULL, room_on, touch
 from gputwin.simulation.engine.fit.room import device_fits
 from gputwin.simulation.engine.placing.place import fits_now, place, place_in_order, unplace
 from gputwin.simulation.engine.reservations.earliest import may_stay
-from gputwin.simulation.engine.reservations.timeline import enter, finish, leave
+from gputwin.simulation.engine.reservations.timeline import enter, finish
 from gputwin.simulation.engine.state.records import change, wide
+from gputwin.simulation.engine.trials.journal import begin
+from gputwin.simulation.engine.trials.undo import begin_for, undo
 from gputwin.simulation.engine.world import TOPOLOGY, World
 
 RIGHT, SHOWN, WRONG, CHOSEN = (wide(k) for k in range(4))
@@ -21,21 +23,12 @@ _TRIALS = 8
 
 @compiled
 def attempt(world: World, j: int, now: float, time: float, score: Any, devices: Any) -> bool:
-    """Place job j as if it were `time`, and take it back again; its slots keep nodes and devices."""
-    machines, requests, job, entered = world.machines, world.requests, world.queue.jobs[j], world.plans.entered
-    shape = world.queue.shapes[job.shape]
+    """Place job j on trial as if it were `time`; its slots keep nodes and devices."""
+    s = wide(world.queue.jobs[j].shape)
+    begin_for(world, s, score)
     _show(world, j, now, time)
-    placed = fits_now(world, wide(job.shape)) and _place_on_trial(world, j, time, score, devices)
-    if placed:
-        for i in range(job.first_slot, job.first_slot + shape.instances):
-            slot = world.slots[i]
-            change(machines, requests, wide(slot.request), wide(slot.node), slot.devices, -1)
-            if entered[slot.node] != SHOWN:
-                touch(world.index, machines, wide(slot.node), True)
-    for n in range(machines.nodes.size):
-        if entered[n] == SHOWN:
-            leave(world, j, n, time)
-            touch(world.index, machines, n, True)
+    placed = fits_now(world, s) and _place_on_trial(world, j, time, score, devices)
+    undo(world.index, world.machines)
     return placed
 
 
@@ -72,21 +65,21 @@ def _place_on_trial(world: World, j: int, time: float, score: Any, devices: Any)
     """
     job, entered = world.queue.jobs[j], world.plans.entered
     shape = world.queue.shapes[job.shape]
-    begin, end = job.first_slot, job.first_slot + shape.instances
+    first, end = job.first_slot, job.first_slot + shape.instances
     for _ in range(_TRIALS):
         if not place_in_order(world, j, score, devices):
             if shape.groups == 1:
                 return False
             break
         wrong = False
-        for i in range(begin, end):
+        for i in range(first, end):
             wrong = wrong or entered[world.slots[i].node] == WRONG
         if not wrong:
             return True
-        for i in range(begin, end):
+        for i in range(first, end):
             if entered[world.slots[i].node] == WRONG:
                 entered[world.slots[i].node] = CHOSEN
-        unplace(world, begin, end)
+        unplace(world, first, end)
         _show_all(world, j, time, CHOSEN)
     _show_all(world, j, time, WRONG)
     return place(world, j, score, devices)
@@ -135,10 +128,10 @@ def _any_may_stay(world: World, j: int, n: int, time: float) -> bool:
 def still_holds(world: World, j: int) -> bool:
     """Return whether the instances of job j fit where and when they are planned; its own plan is put aside."""
     machines, requests, job, entered = world.machines, world.requests, world.queue.jobs[j], world.plans.entered
-    begin, end, holds = job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances, True
-    taken = begin
-    for i in range(begin, end):
+    taken, end, holds = job.first_slot, job.first_slot + world.queue.shapes[job.shape].instances, True
+    for i in range(taken, end):
         entered[world.slots[i].node] = 0
+    begin(world.index.journal, machines)
     while taken < end and holds:
         slot = world.slots[taken]
         n, r = wide(slot.node), wide(slot.request)
@@ -152,12 +145,5 @@ def still_holds(world: World, j: int) -> bool:
         if holds:
             change(machines, requests, r, n, slot.devices, 1)
             taken += 1
-    for i in range(begin, taken):
-        slot = world.slots[i]
-        change(machines, requests, wide(slot.request), wide(slot.node), slot.devices, -1)
-    for i in range(begin, end):
-        n = wide(world.slots[i].node)
-        if entered[n] != 0:
-            leave(world, j, n, job.planned)
-            entered[n] = 0
+    undo(world.index, machines)
     return holds

@@ -15,7 +15,7 @@ import numpy as np
 
 from gputwin.simulation.engine.attribution.causes import CAUSES
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.state.records import SLOT, Floats, Ints, Records, SmallInts
+from gputwin.simulation.engine.state.records import SLOT, Floats, Ints, Records, SmallInts, wide
 
 LIFE = np.dtype(
     [
@@ -176,17 +176,6 @@ def has_log_room(lives: Lives, running: int) -> bool:
 
 
 @inlined
-def _work(lives: Lives, jobs: Records, j: int, seconds: float) -> None:
-    """Let job j work for so long at its rate."""
-    life = lives.records[j]
-    jobs[j].done += seconds * life.rate
-    life.slow_model += seconds * (1.0 - life.model)
-    life.slow_spread += seconds * life.model * (1.0 - life.spread)
-    life.slow_neighbours += seconds * life.model * life.spread * (1.0 - life.neighbours)
-    life.slow_size += seconds * life.model * life.spread * life.neighbours * (1.0 - life.size)
-
-
-@inlined
 def _saved(safe: float, interval: float, done: float) -> float:
     """Return the work at the last checkpoint, where saving takes no time; with no interval all work is safe at once."""
     if interval == 0.0:
@@ -197,34 +186,63 @@ def _saved(safe: float, interval: float, done: float) -> float:
 
 @compiled
 def progress(lives: Lives, jobs: Records, j: int, now: float) -> None:
-    """Bring the running job j up to `now`: overhead first, then work, with a checkpoint after each interval of it."""
-    life, job, costs = lives.records[j], jobs[j], lives.costs
-    left = now - life.since
-    job.attained += left
+    """Bring the running job j up to `now`."""
+    life, job = lives.records[j], jobs[j]
+    standing = standing_at(lives, jobs, j, now)
+    worked = standing.worked
+    job.attained += now - life.since
     life.since = now
+    job.done, life.safe = standing.done, standing.safe
+    life.overhead, life.saving = standing.overhead, standing.saving
+    life.overheads += standing.spent
+    life.slow_model += worked * (1.0 - life.model)
+    life.slow_spread += worked * life.model * (1.0 - life.spread)
+    life.slow_neighbours += worked * life.model * life.spread * (1.0 - life.neighbours)
+    life.slow_size += worked * life.model * life.spread * life.neighbours * (1.0 - life.size)
+
+
+class Standing(NamedTuple):
+    """How far a running job has come: work done and safe, s of overhead ahead, whether it saves; s spent and worked."""
+
+    done: float
+    safe: float
+    overhead: float
+    saving: int
+    spent: float
+    worked: float
+
+
+@inlined
+def standing_at(lives: Lives, jobs: Records, j: int, now: float) -> Standing:
+    """Return where job j stands at `now`: overhead first, then work, with a checkpoint after each interval of it.
+
+    Nothing is changed.
+    """
+    life, job, interval, save = lives.records[j], jobs[j], lives.costs[INTERVAL], lives.costs[SAVE]
+    left, done, safe = now - life.since, job.done, life.safe
+    overhead, saving, spent, worked = life.overhead, wide(life.saving), 0.0, 0.0
     while left > 0.0:
-        if life.overhead > 0.0:
-            spent = min(life.overhead, left)
-            life.overhead -= spent
-            life.overheads += spent
-            left -= spent
-            if life.overhead > 0.0:
-                return
-        if life.saving != 0:
-            life.saving = 0
-            life.safe = job.done
-        if costs[SAVE] == 0.0:
-            _work(lives, jobs, j, left)
-            life.safe = _saved(life.safe, costs[INTERVAL], min(job.done, job.duration))
-            return
-        until = (life.safe + costs[INTERVAL] - job.done) / life.rate
-        if left < until or life.safe + costs[INTERVAL] >= job.duration:
-            _work(lives, jobs, j, left)
-            return
-        _work(lives, jobs, j, until)
-        job.done = life.safe + costs[INTERVAL]
+        if overhead > 0.0:
+            paid = min(overhead, left)
+            overhead -= paid
+            spent += paid
+            left -= paid
+            if overhead > 0.0:
+                break
+        if saving != 0:
+            saving, safe = wide(0), done
+        until = (safe + interval - done) / life.rate
+        if save == 0.0 or left < until or safe + interval >= job.duration:
+            done += left * life.rate
+            worked += left
+            if save == 0.0:
+                safe = _saved(safe, interval, min(done, job.duration))
+            break
+        worked += until
+        done = safe + interval
         left -= until
-        life.saving, life.overhead = 1, costs[SAVE]
+        saving, overhead = wide(1), save
+    return Standing(done, safe, overhead, saving, spent, worked)
 
 
 @compiled

@@ -138,6 +138,7 @@ SHAPE = np.dtype(
         ("held_back", np.int32),  # 1: its tenant may not hold more; such a class is not asked
         ("arrived", np.int32),  # 1: a job came since the last pass, and others of the shape waited already
         ("tried", np.int64),  # the last pass that looked at it
+        ("gathered", np.int64),  # the last pass that found room for it
         ("checked", np.int64),
         ("since", np.float64),
         ("turn", np.float64),  # its tenant's, the lowest goes first; not a number: tenants take no turns
@@ -259,21 +260,9 @@ def gpu_class(requests: Records, r: int) -> int:
     return 0 if requests[r].gpu_milli < WHOLE else requests[r].gpu_count
 
 
-@inlined
-def take(machines: Machines, requests: Records, r: int, n: int, devices: int) -> None:
-    """Give one instance of request r the bit set `devices` of node n, and all else it asks for."""
-    change(machines, requests, r, n, devices, 1)
-
-
-@inlined
-def give_back(machines: Machines, requests: Records, r: int, n: int, devices: int) -> None:
-    """Undo `take`."""
-    change(machines, requests, r, n, devices, -1)
-
-
 @compiled
 def change(machines: Machines, requests: Records, r: int, n: int, devices: int, sign: int) -> None:
-    """Take (sign 1) or give back (sign -1) what one instance of request r holds on node n."""
+    """Take (sign 1) or give back (sign -1) what one instance of request r holds on node n, `devices` among it."""
     node, request, free = machines.nodes[n], requests[r], machines.free
     node.cpu_free -= sign * request.cpu
     node.memory_free -= sign * request.memory

@@ -7,7 +7,7 @@ import numpy as np
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import touch
 from gputwin.simulation.engine.state.outages import drained, hide
-from gputwin.simulation.engine.state.records import DRAINING, UP, give_back, wide
+from gputwin.simulation.engine.state.records import DRAINING, UP, change, wide
 from gputwin.simulation.engine.world import STALE, World
 
 
@@ -34,7 +34,7 @@ def discharge(world: World, j: int, now: float) -> None:
     for i in range(job.first_slot, end):
         slot = world.slots[i]
         n = wide(slot.node)
-        give_back(world.machines, world.requests, wide(slot.request), n, slot.devices)
+        change(world.machines, world.requests, wide(slot.request), n, slot.devices, wide(-1))
         if world.machines.nodes[n].state != UP:
             hide(world.outages, world.machines, world.series.capacity, n, False)
         touch(world.index, world.machines, n, True)
@@ -56,7 +56,7 @@ def release(world: World, begin: int, end: int, now: float) -> None:
     """Free the instances in slots begin..end of a job that runs on."""
     for i in range(begin, end):
         n = wide(world.slots[i].node)
-        give_back(world.machines, world.requests, wide(world.slots[i].request), n, world.slots[i].devices)
+        change(world.machines, world.requests, wide(world.slots[i].request), n, world.slots[i].devices, wide(-1))
         if world.machines.nodes[n].state != UP:
             hide(world.outages, world.machines, world.series.capacity, n, False)
         touch(world.index, world.machines, n, True)

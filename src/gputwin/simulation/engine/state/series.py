@@ -12,7 +12,7 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END, Index
-from gputwin.simulation.engine.state.records import Floats, Ints, Knobs, Machines
+from gputwin.simulation.engine.state.records import Floats, Ints, Knobs, Machines, wide
 
 WAITING_JOBS, RUNNING_JOBS, FRAGMENTED, USED = 0, 1, 2, 3
 """Columns of Series.values; from USED on: CPU, memory, disk, RDMA, then milli-GPU per model."""
@@ -81,28 +81,31 @@ def fragmentation_now(series: Series, machines: Machines, index: Index, knobs: K
     mask = index.log.size - 1
     for k in range(seen, end):
         n = k if anew else index.log[k & mask]
-        value = fragmentation(machines, knobs, n)
+        value = fragmentation(machines, knobs, n, wide(0), wide(0), wide(0))
         series.clock[TOTAL] += value - (0.0 if anew else nodes[n].fragmentation)
         nodes[n].fragmentation = value
     return series.clock[TOTAL]
 
 
 @compiled
-def fragmentation(machines: Machines, knobs: Knobs, n: int) -> float:
+def fragmentation(machines: Machines, knobs: Knobs, n: int, devices: int, milli: int, cpu: int) -> float:
     """Return the milli-GPU of node n that the typical workload could not use, in expectation.
 
+    As if somebody more held `milli` of each of `devices`, a bit set, and `cpu` there; nothing is changed.
     Summed as the authors do, since the order of additions decides ties between nodes: kinds that lack both CPU and GPUs,
     kinds that lack GPUs or leave a part idle, kinds that lack CPU, kinds without GPUs (with and without room), kinds that
     may not run on the node's model; within each, the most frequent first.
     """
-    node = machines.nodes[n]
-    idle = node.gpu_free
+    node, gpus = machines.nodes[n], machines.gpus
+    cpu_free, idle = node.cpu_free - cpu, node.gpu_free
+    for d in range(node.gpu_count if devices != 0 else 0):
+        idle -= milli * (devices >> d & 1)
     if idle == 0:
         return 0.0
     lack_both = lack_gpu = lack_cpu = without = without_room = no_access = 0.0
     for k in range(knobs.typical.size):
         kind = knobs.typical[k]
-        enough_cpu = node.cpu_free >= kind.cpu
+        enough_cpu = cpu_free >= kind.cpu
         if kind.count == 0:
             if enough_cpu:
                 without += kind.share * idle
@@ -114,7 +117,7 @@ def fragmentation(machines: Machines, knobs: Knobs, n: int) -> float:
             continue
         fitting, below = 0, 0
         for d in range(node.gpu_count):
-            free = machines.gpus[n, d].free
+            free = gpus[n, d].free - milli * (devices >> d & 1)
             if free >= kind.milli:
                 fitting += 1
             else:
