@@ -26,6 +26,7 @@ class Costs:
     save: float = 0.0
     restart: float = 0.0
     on_preemption: bool = True
+    stagger: bool = False
 
 
 @dataclass(frozen=True)
@@ -111,6 +112,9 @@ class Changing(Reference):
         self.elastic = elastic
         """Least share of instances, exponent of scaling, s a resize takes."""
         self.lives = [Life(queued=job.submit) for job in jobs]
+        if self.costs.stagger:
+            for j, life in enumerate(self.lives):
+                life.safe = -(j * ((math.sqrt(5.0) - 1.0) / 2.0) % 1.0) * self.costs.interval
         self.segments: list[Segment] = []
         self.out: set[int] = set()
         self.draining: set[int] = set()
@@ -239,8 +243,8 @@ class Changing(Reference):
         if why == "preempted" and self.costs.on_preemption:
             life.safe = life.done
             life.debt += self.costs.save
-        life.lost += life.done - life.safe
-        life.done = life.safe
+        life.lost += life.done - max(life.safe, 0.0)
+        life.done = max(life.safe, 0.0)
         life.queued = self.now
         if self.promote > 0:
             life.promoted_at = self.now + self.promote * life.attained

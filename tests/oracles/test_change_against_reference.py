@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -51,7 +51,7 @@ class Setting:
             preemption=self.preemption,
             speed="gpu-model" if self.speeds else "",
             speeds=self.speeds or {},
-            checkpoints=Checkpoints(c.interval, c.save, c.restart, resize, c.on_preemption),
+            checkpoints=Checkpoints(c.interval, c.save, c.restart, resize, c.on_preemption, stagger=c.stagger),
             faults=Faults(maintenance=tuple(windows)) if self.windows else None,
             elasticity=Elasticity(*self.elastic[:2]) if self.elastic else None,
             pool=Pool(self.pool) if self.pool else None,
@@ -215,6 +215,21 @@ def compare(seeds: range) -> int:
             assert not found, f"random_case({seed}): {'; '.join(found)}\n{setting}\n{case}"
             compared += 1
     return compared
+
+
+def test_staggered_checkpoints_agree():
+    """The same cases with checkpoints that come at another time for each job; all saves found again from the segments."""
+    compared = 0
+    for seed in range(9000, 9060):
+        case = random_case(seed)
+        setting = random_setting(seed, case)
+        if setting is None or setting.costs.interval == math.inf:
+            continue
+        setting = replace(setting, costs=replace(setting.costs, stagger=True))
+        found = differences(case, setting)
+        assert not found, f"{setting}, random_case({seed}): {'; '.join(found)}"
+        compared += 1
+    assert compared > 15
 
 
 @pytest.mark.parametrize("part", range(6))

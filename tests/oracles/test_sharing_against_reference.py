@@ -16,6 +16,7 @@ import pytest
 from gputwin.optimization.mig.layouts import is_legal
 from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS
 from gputwin.simulation.engine.state.records import START
+from gputwin.simulation.interference.reserved import LEAST, with_reservation
 from gputwin.simulation.interference.table import PairTable
 from gputwin.simulation.interruptions import Checkpoints, Faults, Maintenance
 from gputwin.simulation.mig_profiles import MIG_GPUS
@@ -184,6 +185,85 @@ def test_mig_instances_stand_where_trying_every_layout_puts_them(gpu):
             for record, slot in zip(done.world.queue.jobs, done.world.slots, strict=True)
         ]
         assert engine == plain_mig(gpu, devices, jobs, strict=strict), f"{seed}: {jobs} on {devices}"
+
+
+def plain_pools(devices, jobs, reserved, *, strict):
+    """Return (start, device, first partition) of jobs (submit, duration, milli, partitions, high), by trying all places."""
+    free = [(1000, frozenset(range(8))) for _ in range(devices)]
+    waiting, running, found, now = [], [], [None] * len(jobs), -1.0
+    while None in found:
+        now = min(t for t in [*(j[0] for j in jobs), *(end for end, *_ in running)] if t > now)
+        for end, d, milli, held in [r for r in running if r[0] == now]:
+            free[d] = free[d][0] + milli, free[d][1] | held
+            running.remove((end, d, milli, held))
+        waiting += [k for k, j in enumerate(jobs) if j[0] == now]
+        for k in list(waiting):
+            _, duration, milli, parts, high = jobs[k]
+            limit = 8 if high else 8 - reserved
+            places = {8 - parts * i for i in range(1, 9)} if high else {parts * i for i in range(9)}
+            spots = [
+                (free[d][0], d, -start)
+                for d in range(devices)
+                for start in places
+                if start >= 0
+                and start + parts <= limit
+                and free[d][0] >= milli
+                and set(range(start, start + parts)) <= free[d][1]
+            ]
+            if not spots:
+                if strict:
+                    break
+                continue
+            _, d, start = min(spots)
+            held = frozenset(range(-start, parts - start))
+            free[d] = free[d][0] - milli, free[d][1] - held
+            running.append((now + duration, d, milli, held))
+            found[k] = now, d, -start
+            waiting.remove(k)
+    return found
+
+
+def test_memory_partitions_stand_where_trying_every_place_puts_them():
+    for seed in range(60):
+        dice = random.Random(seed)
+        devices, strict, reserved = dice.choice([1, 2, 3]), dice.random() < 0.5, dice.randint(0, 4)
+        submits = sorted(dice.randint(0, 8) for _ in range(dice.randint(2, 14)))
+        jobs = [
+            (
+                float(s),
+                float(dice.randint(1, 7)),
+                dice.choice([100, 200, 250, 400]),
+                dice.randint(1, 4),
+                dice.random() < 0.4,
+            )
+            for s in submits
+        ]
+        asked = tuple(
+            Job(s, d, ((Ask(1, m, gpu_memory=1000 * parts - dice.choice([0, 300])), 1),), d, priority=float(high))
+            for s, d, m, parts, high in jobs
+        )
+        workload, cluster, typical = Case((Node(devices, gpu_memory=8000),), asked).engine_input
+        rules = Scheduler("fifo", "strict" if strict else "greedy", "first-fit")
+        sharing = GpuSharing("memory", {"reserved": reserved})
+        done = run(workload, cluster, rules, typical=typical, changes=Changes(sharing=sharing))
+        engine = [
+            (float(record["start"]), bits(int(slot["devices"]) & ((1 << START) - 1))[0], int(slot["devices"]) >> START)
+            for record, slot in zip(done.world.queue.jobs, done.world.slots, strict=True)
+        ]
+        assert engine == plain_pools(devices, jobs, reserved, strict=strict), f"{seed}: {jobs} on {devices}, {reserved}"
+
+
+def test_kept_bandwidth_is_what_neighbours_lose():
+    """Of random pairs: high priority keeps its part, the sum of both speeds stays, equal priorities stay as measured."""
+    speed = np.random.default_rng(3).uniform(0.3, 1.0, (2, 4, 4))
+    for kept in (0.0, 0.5, 0.8):
+        found = 1.0 / (1.0 + with_reservation(1.0 / speed - 1.0, kept))
+        high, low = found[:, 1::2, 0::2], found[:, 0::2, 1::2].swapaxes(1, 2)
+        assert (high >= kept - 1e-12).all()
+        unbounded = low > LEAST + 1e-9
+        np.testing.assert_allclose((high + low)[unbounded], (speed + speed.swapaxes(1, 2))[unbounded])
+        for part in (found[:, 0::2, 0::2], found[:, 1::2, 1::2]):
+            np.testing.assert_allclose(part, speed)
 
 
 if __name__ == "__main__":

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from gputwin.core.units import HOUR
+from gputwin.simulation.checkpoint_writers import saves_of, writers_of
 from gputwin.simulation.goodput import goodput_of
-from gputwin.simulation.interruptions import Checkpoints
+from gputwin.simulation.interruptions import Checkpoints, Faults, Maintenance
 from gputwin.simulation.rules import Changes
 from tests.oracles.cases import Case
 from tests.oracles.reference import Node
@@ -58,3 +59,40 @@ def test_what_takes_longer_than_at_full_speed_is_slowed(speed: float, slowed: fl
     rules = {"speed": "gpu-model", "speeds": {"A": speed}}
     assert seconds(case, "fifo", **rules) == pytest.approx([10, 0, 0, slowed])
     assert goodput_of(play(case, "fifo", Changes(**rules)))["goodput"] == pytest.approx(10 / max(10 + slowed, 10))
+
+
+TWINS = Case((Node(1), Node(1)), (job(0, 100, ONE), job(0, 100, ONE)))
+NEVER = Faults(maintenance=(Maintenance(0, 1e6, 1e6),))
+"""Something that may change, long after the end: only then are checkpoints saved."""
+
+
+def test_jobs_that_start_together_save_together_unless_staggered() -> None:
+    """Every 40 s of work, 5 s to save. Together: at 40 and 85, and both end at 110. Staggered, job 1 saves after 0.382 of an
+    interval, 15.28 s, and every 40 s of work after that: three times, so that it ends at 115, and nobody meets anybody."""
+    together = play(TWINS, "fifo", Changes(faults=NEVER, checkpoints=Checkpoints(40, 5)))
+    assert saves_of(together)[0].tolist() == [40, 85, 40, 85]
+    assert writers_of(together) == {"peak": 2, "mean": 2, "saves": 4}
+    apart = play(TWINS, "fifo", Changes(faults=NEVER, checkpoints=Checkpoints(40, 5, stagger=True)))
+    first = 40 * (3 - 5**0.5) / 2
+    assert saves_of(apart)[0].tolist() == pytest.approx([40, 85, first, first + 45, first + 90])
+    assert writers_of(apart) == {"peak": 1, "mean": 1, "saves": 5}
+    assert apart.world.queue.jobs["end"].tolist() == [110, 115]
+
+
+def test_before_the_first_staggered_checkpoint_all_is_lost_and_no_more() -> None:
+    """Node 1 fails at 10: job 1 has saved nothing yet, loses 10 s, and starts again from nothing at 20."""
+    down = Faults(maintenance=(Maintenance(1, 1e6, 10, 20),))
+    done = play(TWINS, "fifo", Changes(faults=down, checkpoints=Checkpoints(40, 5, stagger=True)))
+    assert done.world.lives.records["lost"].tolist() == [0, 10]
+    assert done.world.queue.jobs["end"].tolist() == [110, 135]
+
+
+def test_saves_found_again_are_the_overhead() -> None:
+    """Where nothing but saves is overhead."""
+    case = Case((Node(2), Node(1)), tuple(job(k, 30 + 7 * k, ONE) for k in range(6)))
+    down = Faults(maintenance=(Maintenance(1, 1e6, 21, 33), Maintenance(0, 1e6, 40, 41)))
+    for staggered in (False, True):
+        checkpoints = Checkpoints(6, 0.5, stagger=staggered)
+        done = play(case, "fifo", Changes(faults=down, checkpoints=checkpoints))
+        begin, end = saves_of(done)
+        assert float((end - begin).sum()) == pytest.approx(float(done.world.lives.records["overheads"].sum()))

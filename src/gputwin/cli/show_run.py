@@ -100,6 +100,12 @@ def _render_lives(summary: dict[str, Any]) -> None:
     ]
     table("Where the time from submission to end went", ["part", "mean per job", "share"], rows)
     _render_goodput(summary)
+    writers = summary.get("checkpoint_writers")
+    if writers and writers["saves"]:
+        say(
+            f"checkpoints: {writers['saves']:,.0f} saves; at most {writers['peak']:,.0f} jobs save at the same time, "
+            f"{writers['mean']:.1f} on average while any does"
+        )
     stops = summary["stops"]
     if stops:
         say("stops: " + ", ".join(f"{why} {count:,}" for why, count in stops.items()))

@@ -93,7 +93,7 @@ def run(
         str,
         typer.Option(
             "--checkpoint",
-            help="As in interval=30m,save=20s,restart=1m,grace=30s; interval=young, daly or exact with --mtbf.",
+            help="As in interval=30m,save=20s,restart=1m,grace=30s; interval=young, daly or exact with --mtbf; stagger=1.",
         ),
     ] = "",
     mtbf: Annotated[str | None, typer.Option("--mtbf", help="Mean time between failures of a node, as in 30d.")] = None,

@@ -44,6 +44,8 @@ class Checkpoints:
     grace_seconds: float | None = None
     """How long a preempted job may take to save before it is killed; the job it makes room for waits that long, or until
     it has saved. None: jobs stop at once, and their save is paid when they run again."""
+    stagger: bool = False
+    """Jobs save their first checkpoint after a part of an interval, another one each, so that few save at the same time."""
     on_drain: bool = False
     """A job that runs on a draining node until it goes down saves before it stops: there was notice enough."""
 
@@ -57,6 +59,11 @@ class Checkpoints:
         for name in ("save_seconds", "restart_seconds", "resize_seconds"):
             if not 0 <= getattr(self, name) < math.inf:
                 raise UserError(f"checkpoint {name} is {getattr(self, name):g}; give 0 or more")
+
+    @property
+    def is_staggered(self) -> bool:
+        """Whether jobs have an interval to be shifted within."""
+        return self.stagger and 0 < self.interval_seconds < math.inf
 
     @property
     def saves_when_preempted(self) -> bool:

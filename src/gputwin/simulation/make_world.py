@@ -125,6 +125,7 @@ def make_world(
             costs_of(changes.checkpoints),
             plain_forms(shapes.size) if workload.forms is None else workload.forms,
             kept=changing,
+            staggered=changes.checkpoints.is_staggered,
         ),
         outages=outages,
         tenants=tenants,

@@ -108,8 +108,7 @@ def cut_requests(requests: Records, gpu: MigGpu, least_share: float) -> None:
         request["held"] = int(share_milli(gpu, profile))
 
 
-def uncut(machines: Machines, cluster: Cluster) -> None:
+def uncut(machines: Machines, slices: int) -> None:
     """Let all slices of all devices be free: their free memory is the set of free memory slices."""
-    slices = mig_gpu_of(cluster).memory_slices
     exists = np.arange(machines.gpus.shape[1]) < machines.nodes["gpu_count"][:, None]
     machines.gpus["memory_free"] = np.where(exists, (1 << slices) - 1, 0)

@@ -139,9 +139,12 @@ class SharingRule:
     source: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
     at_least: Mapping[str, float] = field(default_factory=dict)
+    at_most: Mapping[str, float] = field(default_factory=dict)
     uses_pairs: bool = False
     needs_pairs: bool = False
     divides: bool = False
+    by_priority: bool = False
+    """Whether jobs of priority `priority` or more are treated otherwise."""
     full_speed_with: Mapping[str, float] = field(default_factory=dict)
     """Values of parameters with which nobody is slowed."""
 

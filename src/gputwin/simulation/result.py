@@ -15,6 +15,7 @@ import polars as pl
 from gputwin.core.atomic import atomic_directory
 from gputwin.core.display import Shown
 from gputwin.core.errors import InputError, UserError
+from gputwin.simulation.checkpoint_writers import writers_of
 from gputwin.simulation.completion import completion_parts, completion_totals
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import WHOLE
@@ -126,6 +127,7 @@ def result_of(
         summary["completion_parts_nanoseconds"] = completion_totals(jobs)
         summary["completion_parts_seconds"] = completion_parts(summary["completion_parts_nanoseconds"])
         summary["goodput"] = goodput_of(run)
+        summary["checkpoint_writers"] = writers_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
     shares = shares_over_time(jobs, segments, series["time"].to_numpy(), _weights(run))
     summary["tenant_shares"] = None if shares is None else shares.summary

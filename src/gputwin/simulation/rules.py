@@ -143,7 +143,7 @@ def rules_of(order: Ordering, placement: Placement, changes: Changes, fair: Fair
 def _devices(by: str, placement: Placement, changes: Changes) -> Callable[..., int]:
     """Return how devices of a node are chosen; where jobs share them whatever they ask for, idle ones go first."""
     if changes.sharing is not None and changes.sharing.cuts:
-        return checked("sharing 'mig'", mig_slices)
+        return checked(f"sharing '{changes.sharing.name}'", mig_slices)
     divides = changes.sharing is not None and changes.sharing.rule.divides
     return checked(by, placement.devices or (emptiest if divides else fullest))
 
@@ -257,7 +257,8 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
         raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
     if changes.sharing is not None and changes.sharing.cuts and backfill in ("easy", "conservative"):
         raise UserError(
-            f"sharing 'mig' does not go with backfill '{backfill}', which plans without slices; use strict or greedy"
+            f"sharing '{changes.sharing.name}' does not go with backfill '{backfill}', which plans without slices; use "
+            "strict or greedy"
         )
     if changes.any() and backfill == "conservative":
         raise UserError("conservative backfill needs jobs and nodes that do not change; use strict, greedy or easy")

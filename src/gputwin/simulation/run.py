@@ -117,9 +117,10 @@ def run(
     machines = make_machines(cluster, workload)
     if changes.caps is not None and changes.caps.waits:
         use_only(machines, usable_gpus(changes.caps, workload.models, machines))
-    is_cut = changes.sharing is not None and changes.sharing.cuts
-    if is_cut:
-        uncut(machines, cluster)
+    is_cut = False
+    if changes.sharing is not None and changes.sharing.cuts:
+        is_cut = True
+        uncut(machines, changes.sharing.slices(cluster))
     knobs = Knobs(
         numbers=largest_node(machines),
         order=_order_values(order, scheduler.order_parameters, workload),

@@ -149,7 +149,7 @@ class Scenario(Part):
     @property
     def gpu_sharing(self) -> GpuSharing | None:
         """Return how GPUs are shared, as the engine takes it; None where jobs hold the shares they ask for."""
-        if self.sharing.name in ("fraction", "exclusive") and self.interference is None:
+        if self.sharing.name in ("fraction", "exclusive") and self.interference is None and not self.sharing.parameters:
             return None
         asked = self.interference
         if asked is None and SHARINGS.get(self.sharing.name).needs_pairs:

@@ -97,6 +97,8 @@ class CheckpointSpec(Part):
     restart_seconds: AtLeastZero = 0.0
     resize_seconds: AtLeastZero = 0.0
     on_preemption: bool = True
+    stagger: bool = False
+    """Checkpoints of different jobs come at different times within the interval."""
     grace_seconds: AtLeastZero | None = None
     most_stops: Annotated[int, Field(ge=1)] = 10_000
 

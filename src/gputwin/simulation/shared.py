@@ -10,8 +10,10 @@ import polars as pl
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.engine.state.records import LINK, SLOT, WHOLE, Ints, Sharing
+from gputwin.simulation.engine.state.records import LINK, SLOT, WHOLE, Flags, Ints, Sharing
+from gputwin.simulation.interference.reserved import with_reservation
 from gputwin.simulation.interference.table import PairTable
+from gputwin.simulation.memory_pools import PARTITIONS, partition_mib, partition_requests
 from gputwin.simulation.mig_requests import cut_requests, mig_gpu_of
 from gputwin.simulation.policy import SHARINGS, SharingRule
 from gputwin.simulation.policy_parameters import settle
@@ -41,12 +43,30 @@ class GpuSharing:
 
     @property
     def cuts(self) -> bool:
-        """Return whether devices are cut into MIG instances."""
-        return self.name == "mig"
+        """Return whether the memory of devices is cut: into MIG instances, or partitions."""
+        return self.name in ("mig", "memory")
+
+    @property
+    def splits(self) -> bool:
+        """Return whether jobs of high priority ask otherwise than the same jobs of low priority."""
+        values = settle(self.rule, self.parameters)
+        return self.rule.by_priority and (self.cuts or (self.pairs is not None and values["bandwidth"] > 0))
+
+    def slices(self, cluster: Cluster) -> int:
+        """Return into how many pieces the memory of a device is cut."""
+        return mig_gpu_of(cluster).memory_slices if self.name == "mig" else PARTITIONS
 
     def check(self) -> GpuSharing:
         """Return the settings; a rule, a parameter or a combination that does not exist is a user error."""
-        settle(self.rule, self.parameters)
+        values = settle(self.rule, self.parameters)
+        for name, most in self.rule.at_most.items():
+            if values[name] > most:
+                raise UserError(f"'{self.name}:{name}={values[name]:g}': give at most {most:g}")
+        if values.get("bandwidth") and self.pairs is None:
+            raise UserError(
+                f"'{self.name}:bandwidth={values['bandwidth']:g}' is kept from neighbours that slow each other; give "
+                "interference, as in interference: built-in"
+            )
         if self.pairs is not None and not self.rule.uses_pairs:
             able = ", ".join(rule.name for rule in SHARINGS if rule.uses_pairs)
             raise UserError(
@@ -65,16 +85,35 @@ def with_sharing(workload: Workload, sharing: GpuSharing, cluster: Cluster) -> W
     What each would use of a device alone stays known as its demand.
     """
     values = settle(sharing.rule, sharing.parameters)
+    is_high = np.zeros(workload.requests.size, bool)
+    if sharing.splits:
+        workload, is_high = _split_by_priority(workload, values["priority"])
     requests = workload.requests.copy()
     with_gpus = requests["gpu_count"] > 0
     requests["demand"], requests["held"] = requests["gpu_milli"], requests["gpu_memory"]
-    if sharing.cuts:
+    if sharing.name == "mig":
         cut_requests(requests, mig_gpu_of(cluster), values["least_share"])
+    elif sharing.name == "memory":
+        partition_requests(requests, is_high, int(values["reserved"]), partition_mib(cluster))
+    elif sharing.splits:
+        # Rows of a table with twice as many types, see `interference/reserved.py`.
+        requests["kind"] = 2 * requests["kind"] + is_high
     if sharing.rule.divides:
         requests["gpu_milli"] = np.where(with_gpus, WHOLE // int(values["most"]), 0)
     if values.get("swap"):
         requests["gpu_memory"] = 0
     return replace(workload, requests=requests)
+
+
+def _split_by_priority(workload: Workload, priority: float) -> tuple[Workload, Flags]:
+    """Return the same jobs, those of priority `priority` or more with requests of their own, and which these are."""
+    first = workload.groups["request"][workload.shapes["first_group"][workload.jobs["shape"]]]
+    kind = workload.requests["kind"][first].astype(np.int64)
+    apart = with_kinds(workload, 2 * kind + (workload.jobs["priority"] >= priority))
+    requests = apart.requests.copy()
+    is_high = requests["kind"] % 2 == 1
+    requests["kind"] //= 2
+    return replace(apart, requests=requests), is_high
 
 
 def with_kinds(workload: Workload, kinds: Ints) -> Workload:
@@ -115,4 +154,9 @@ def make_sharing(sharing: GpuSharing, workload: Workload, cluster: Cluster) -> S
     values = np.array(list(settle(sharing.rule, sharing.parameters).values()), np.float64)
     # A copy: an array that cannot be written is another type, for which the engine would be compiled anew.
     made = no_sharing(len(workload.models))._replace(numbers=values, memory=np.array(memory))
-    return made if sharing.pairs is None else made._replace(pairs=sharing.pairs.for_models(workload.models))
+    if sharing.pairs is None:
+        return made
+    pairs = sharing.pairs.for_models(workload.models)
+    if sharing.splits and not sharing.cuts:
+        pairs = with_reservation(pairs, settle(sharing.rule, sharing.parameters)["bandwidth"])
+    return made._replace(pairs=pairs)

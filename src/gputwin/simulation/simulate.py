@@ -96,7 +96,7 @@ def simulate_scenario(
     target = cluster_of_scenario(scenario, opened) if cluster is None else cluster
     part = part_of(scenario, opened)
     workload = workload_of_scenario(scenario, part, target, predictions, note)
-    if scenario.gpu_sharing is not None and scenario.gpu_sharing.cuts and (taken := table_taken(target)):
+    if scenario.gpu_sharing is not None and scenario.gpu_sharing.name == "mig" and (taken := table_taken(target)):
         note(taken)
     outcome = run(
         workload,

@@ -72,6 +72,37 @@ def test_neighbours_add_up_and_other_devices_do_not_count():
     assert ends(done) == [10.5, 10.5, 10.5, 7]
 
 
+def test_bandwidth_kept_for_high_priority_is_taken_from_its_neighbour():
+    """Beside a whole neighbour each would run at 0.5. High priority keeps 0.8, so the other is left 0.2: per half neighbour
+    1 + 0.25 / 2 and 1 + 4 / 2 times as long. Job 0 takes 9 s for 8; job 1 has done 3 of 6 by then, and ends at 12."""
+    half = gpus(1, 500)
+    case = Case((Node(1),), (job(0, 8, half, priority=1), job(0, 6, half)))
+    done = play(case, GpuSharing("fraction", {"bandwidth": 0.8}, PAIRS))
+    assert lived(done) == [(0, 0, 9, 0.888888889), (1, 0, 9, 0.333333333), (1, 9, 12, 1)]
+    assert ends(play(case, GpuSharing("fraction", {}, PAIRS))) == [11, 9]
+    # Nobody is of high priority: nothing is kept.
+    assert ends(play(case, GpuSharing("fraction", {"bandwidth": 0.8, "priority": 2}, PAIRS))) == [11, 9]
+
+
+def test_a_pool_of_memory_is_kept_for_high_priority():
+    """16,000 MiB in eight partitions, of which the last two are a pool. Jobs 0 and 1 hold 4 and 5, and 0 to 3; job 2 of low
+    priority waits until 10 though two are free, job 3 of high priority starts there at once."""
+    asks = [(10, 4000, 0), (20, 8000, 0), (5, 2000, 0), (5, 4000, 1)]
+    jobs = tuple(job(0, d, gpus(1, 200, gpu_memory=mib), priority=p) for d, mib, p in asks)
+    done = play(Case((Node(1, gpu_memory=16_000),), jobs), GpuSharing("memory"))
+    assert [float(s) for s in done.world.queue.jobs["start"]] == [0, 0, 10, 0]
+    assert [int(slot["devices"]) >> START for slot in done.world.slots] == [4, 0, 5, 6]
+    without = play(Case((Node(1, gpu_memory=16_000),), jobs), GpuSharing("memory", {"reserved": 0}))
+    assert [float(s) for s in without.world.queue.jobs["start"]] == [0, 0, 0, 5]
+
+
+def test_who_needs_the_pool_and_may_not_have_it_never_fits():
+    large, whole = gpus(1, 800, gpu_memory=14_000), gpus(1)
+    case = Case((Node(1, gpu_memory=16_000),), (job(0, 1, large), job(0, 1, large, priority=1), job(2, 1, whole)))
+    done = play(case, GpuSharing("memory"))
+    assert np.isnan(done.world.queue.jobs["start"]).tolist() == [True, False, False]
+
+
 def test_a_gang_waits_for_its_slowest_instance():
     case = Case((Node(1), Node(1)), (job(0, 4, gpus(1, 500), 1), job(0, 10, gpus(1, 500), 2)))
     done = play(case, GpuSharing(pairs=PAIRS))
@@ -188,7 +219,7 @@ def test_explain_names_the_slow_neighbour_and_the_parts_sum():
     told = explain(result, "job-0")
     assert told.slowed_by_neighbours_seconds == pytest.approx(3)
     assert [(n["job_id"], n["seconds"]) for n in told.neighbours] == [("job-1", 9.0)]
-    assert "slowed it by 3 s; the one that pressed most was job job-1" in told.story()[-1]
+    assert "slowed it by 3 s; the one that pressed most was job job-1" in " ".join(told.story())
     parts = result.summary["completion_parts_seconds"]
     assert parts["slow_neighbours"] == pytest.approx(6)
     assert sum(parts.values()) == pytest.approx(13 + 9)
@@ -202,6 +233,10 @@ def test_explain_names_the_slow_neighbour_and_the_parts_sum():
         (GpuSharing("time-slice", {}, PAIRS), "greedy", "interference does not go with sharing 'time-slice'"),
         (GpuSharing("mps"), "greedy", "needs a table of pairs"),
         (GpuSharing("mig"), "easy", "does not go with backfill 'easy'"),
+        (GpuSharing("memory"), "easy", "sharing 'memory' does not go with backfill 'easy'"),
+        (GpuSharing("memory", {"reserved": 8}), "greedy", "give at most 7"),
+        (GpuSharing("fraction", {"bandwidth": 1.5}, PAIRS), "greedy", "give at most 1"),
+        (GpuSharing("fraction", {"bandwidth": 0.5}), "greedy", "give interference"),
         (GpuSharing("slices"), "greedy", "unknown sharing 'slices'"),
     ],
 )

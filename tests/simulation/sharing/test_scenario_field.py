@@ -16,7 +16,7 @@ TRACE = {"trace": "synthetic:pai2020?jobs=120", "cluster": "pai2020"}
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"sharing": "some"}, "known: exclusive, fraction, mig, mps, time-slice"),
+        ({"sharing": "some"}, "known: exclusive, fraction, memory, mig, mps, time-slice"),
         ({"sharing": "time-slice:many=3"}, "has no parameter 'many'"),
         ({"sharing": "time-slice:most=0"}, "give 1 or more"),
         ({"interference": {"pairs": "x"}}, "interference.pairs"),
@@ -79,3 +79,10 @@ def test_mig_on_gpus_of_no_model_says_which_table_it_takes(capsys):
     assert main(asked) == 0
     told = capsys.readouterr().err
     assert "cuts all GPUs as A100-40GB: 160 of 160 GPUs have no model; give gpu_model" in told
+
+
+def test_bandwidth_is_kept_from_neighbours_that_slow_each_other():
+    """Without interference there is nothing to keep, and the user is told."""
+    with pytest.raises(UserError, match="give interference"):
+        scenario_of({"trace": "x", "sharing": "fraction:bandwidth=0.8"}).check()
+    scenario_of({"trace": "x", "sharing": "fraction:bandwidth=0.8", "interference": "built-in"}).check()

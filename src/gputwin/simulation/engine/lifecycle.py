@@ -210,8 +210,9 @@ def _end_segment(world: World, j: int, now: float, why: int) -> None:
     if saves or (why == BY_DRAIN and lives.costs[SAVE_WHEN_DRAINED] != 0.0):
         life.safe = job.done
         life.overhead += lives.costs[SAVE_LATER] if why == BY_PREEMPTION else lives.costs[SAVE]
-    life.lost += job.done - life.safe
-    job.done = life.safe
+    # Less than nothing is safe before the first of staggered checkpoints.
+    life.lost += job.done - max(life.safe, 0.0)
+    job.done = max(life.safe, 0.0)
     _keep_causes(world, j)
 
 

@@ -109,14 +109,17 @@ def measured(contender: Contender, result: SimulationResult) -> Measured:
         "wasted_gpu_hours": float((wasted * gpus).sum()) / HOUR,
         "energy_mwh": power_of(result, PowerSpec())["energy_kwh"] / 1000.0,
     }
+    submit, start, completion = (
+        jobs[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
+        for name in ("submit_time", "start_time", "jct_seconds")
+    )
     return Measured(
         contender,
         figures,
         summary["wait_causes_seconds"] or {},
-        *(
-            jobs[name].cast(pl.Float64).fill_null(np.nan).to_numpy()
-            for name in ("submit_time", "start_time", "jct_seconds")
-        ),
+        submit,
+        start,
+        completion,
         jobs["duration_seconds"].to_numpy(),
         gpus,
         jobs["tenant"].to_numpy().astype(np.str_),

@@ -44,5 +44,5 @@ def pays(world: World, j: int, v: int, now: float) -> bool:
     if costs[SAVE_WHEN_PREEMPTED] != 0.0:
         cost += costs[SAVE]
     else:
-        cost += standing.done - standing.safe
+        cost += standing.done - max(standing.safe, 0.0)
     return (jobs[j].priority - jobs[v].priority) * remaining * knobs[WORTH] > cost

@@ -30,7 +30,7 @@ LIFE = np.dtype(
         ("neighbours", np.float64),
         ("size", np.float64),
         ("overhead", np.float64),  # s that pass before work goes on
-        ("safe", np.float64),  # work that a stop cannot undo
+        ("safe", np.float64),  # work that a stop cannot undo; below 0: the first checkpoint comes earlier by so much
         ("slow_model", np.float64),  # s lost so far to each of the factors
         ("slow_spread", np.float64),
         ("slow_neighbours", np.float64),
@@ -118,8 +118,10 @@ def plain_forms(shapes: int) -> Records:
     return forms
 
 
-def make_lives(jobs: Records, instances: int, costs: Floats, forms: Records, *, kept: bool) -> Lives:
-    """Return lives that have not begun; where they are not kept, next to nothing."""
+def make_lives(
+    jobs: Records, instances: int, costs: Floats, forms: Records, *, kept: bool, staggered: bool = False
+) -> Lives:
+    """Return lives that have not begun; where they are not kept, next to nothing. `staggered`: see `stagger`."""
     size = jobs.size if kept else 1
     records = np.zeros(size, LIFE)
     records["first_start"] = np.nan
@@ -127,6 +129,8 @@ def make_lives(jobs: Records, instances: int, costs: Floats, forms: Records, *, 
         records["rate"] = 1.0
         records["full_shape"] = jobs["shape"]
         records["queued"] = jobs["submit"]
+        if staggered:
+            records["safe"] = -stagger(size) * costs[INTERVAL]
     counts = np.zeros(COUNTS, np.int64)
     counts[RUNNING_ROOT] = -1
     room = 2 * size + 4096 if kept else 1
@@ -141,6 +145,14 @@ def make_lives(jobs: Records, instances: int, costs: Floats, forms: Records, *, 
         costs,
         forms,
     )
+
+
+def stagger(jobs: int) -> Floats:
+    """Return by which part of an interval each job's checkpoints come earlier, so that few jobs save at the same time.
+
+    Multiples of the golden ratio, less whole numbers: of any jobs in a row they are spread evenly.
+    """
+    return np.arange(jobs) * ((np.sqrt(5.0) - 1.0) / 2.0) % 1.0
 
 
 def grown(lives: Lives, running: int) -> Lives:
