@@ -73,6 +73,14 @@ def test_place_says_what_is_wrong_in_one_line(tmp_path: Path, capsys: pytest.Cap
     short = call(capsys, "place", trace, "--cluster", "homogeneous:1x1", "--limited")
     assert short["objective"] is None
     assert "add" in " ".join(short["infeasible"])
+    # Hundreds of applications that fit nowhere are told by a few of them.
+    tiny = tmp_path / "tiny.yaml"
+    tiny.write_text("groups: [{name: HN, count: 2, gpus: 1, cpu_milli: 8}, {name: CN, count: 2, cpu_milli: 9}]\n")
+    assert len(call(capsys, "place", trace, "--cluster", str(tiny))["infeasible"]) > 10
+    main(["place", trace, "--cluster", str(tiny)])
+    told = capsys.readouterr().out
+    assert "more such reasons (--json has all)" in told
+    assert len(told) < 2000
 
 
 def test_place_the_most_demand_apart_and_over_racks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

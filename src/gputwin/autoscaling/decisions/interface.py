@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +91,7 @@ class Observation:
 _FIELDS = frozenset({"queue_length", "in_flight", "arrival_rate_per_s", "service_time_s"})
 
 
-@dataclass(frozen=True, slots=True)
-class Alternative:
+class Alternative(NamedTuple):
     """What one rule, metric or step would have asked for by itself."""
 
     rule: str
@@ -100,8 +99,10 @@ class Alternative:
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+_NO_MEASURES: Mapping[str, float] = {}
+
+
+class Decision(NamedTuple):
     """How many replicas to ask for, which rule says so, why, and what the others would have done."""
 
     time_s: float
@@ -112,7 +113,7 @@ class Decision:
     alternatives: tuple[Alternative, ...] = ()
     held: bool = False
     """True where the rule could not decide (a metric or forecast is missing, late or no number) and kept what is there."""
-    measures: Mapping[str, float] = field(default_factory=dict)
+    measures: Mapping[str, float] = _NO_MEASURES
     """Figures the decision rests on, by name."""
 
 

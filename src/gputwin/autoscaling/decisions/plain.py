@@ -1,4 +1,4 @@
-"""Frozen dataclasses to JSON values and back, with errors that name the path of the wrong value."""
+"""Frozen dataclasses and named tuples to JSON values and back, with errors that name the path of the wrong value."""
 
 from __future__ import annotations
 
@@ -15,10 +15,18 @@ from gputwin.core.errors import UserError, shorten
 T = TypeVar("T")
 
 
+def record_fields(kind: type[Any]) -> tuple[str, ...] | None:
+    """Return the names of a dataclass's or named tuple's fields; None for anything else."""
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind))
+    return kind._fields if issubclass(kind, tuple) and hasattr(kind, "_fields") else None
+
+
 def to_plain(value: Any) -> Any:
     """Return `value` as numbers, text, None, lists and dicts; a rule also carries its name under "rule"."""
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        plain = {field.name: to_plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    names = record_fields(type(value))
+    if names is not None:
+        plain = {name: to_plain(getattr(value, name)) for name in names}
         return {"rule": getattr(value, "name", ""), **plain} if hasattr(value, "decide") else plain
     if isinstance(value, Mapping):
         return {str(key): to_plain(entry) for key, entry in value.items()}
@@ -52,6 +60,8 @@ def from_plain(kind: type[T], plain: object, where: str = "") -> T:
 @functools.cache
 def _fields(kind: type[Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
     hints = typing.get_type_hints(kind)
+    if not dataclasses.is_dataclass(kind):
+        return hints, tuple(name for name in kind._fields if name not in kind._field_defaults)
     fields = dataclasses.fields(kind)
     missing = dataclasses.MISSING
     required = [f.name for f in fields if f.default is missing and f.default_factory is missing]
@@ -73,7 +83,7 @@ def _typed(hint: Any, value: Any, where: str) -> Any:
         if not isinstance(value, Mapping):
             raise UserError(f"{where}: give a mapping, not {shorten(value)!r}")
         return {_key(arguments[0], k, where): _typed(arguments[1], v, f"{where}.{k}") for k, v in value.items()}
-    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+    if isinstance(hint, type) and record_fields(hint) is not None:
         return from_plain(hint, value, where)
     if getattr(hint, "_is_protocol", False) or getattr(origin, "_is_protocol", False):
         from gputwin.autoscaling.decisions.registry import rule_from_plain

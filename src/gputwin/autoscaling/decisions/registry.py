@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
 from gputwin.autoscaling.decisions.interface import Autoscaler, Rule
-from gputwin.autoscaling.decisions.plain import from_plain, to_plain
+from gputwin.autoscaling.decisions.plain import from_plain, record_fields, to_plain
 from gputwin.core.errors import UserError
 from gputwin.core.registry import Registry
 
@@ -121,14 +121,15 @@ def autoscaler_from_plain(plain: Mapping[str, Any]) -> Autoscaler[Any]:
 def memory_from_plain(rule: Rule[Any], plain: object) -> Any:
     """Return a memory of `rule` from JSON values."""
     blank = rule.start()
-    if not dataclasses.is_dataclass(blank) or isinstance(blank, type):
+    names = record_fields(type(blank))
+    if names is None:
         return plain
     if not isinstance(plain, Mapping):
         raise UserError(f"memory of '{rule.name}': give a mapping, not {plain!r}")
     settings = dict(plain)
-    for field in dataclasses.fields(blank):
-        inner: Any = getattr(rule, field.name, None)
+    for name in names:
+        inner: Any = getattr(rule, name, None)
         # The memory of a rule around others has a field by the name of each of them.
-        if hasattr(inner, "decide") and field.name in settings:
-            settings[field.name] = memory_from_plain(inner, settings[field.name])
+        if hasattr(inner, "decide") and name in settings:
+            settings[name] = memory_from_plain(inner, settings[name])
     return from_plain(type(blank), settings, f"memory of '{rule.name}'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -16,6 +17,8 @@ from gputwin.report.figures import blank, layout_of, plain
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 
 _BARS = 120
+_MOST_REASONS = 4
+"""Reasons why there is no placement that are told in words."""
 _PANELS_BELOW_EACH_OTHER = 5
 RESOURCE_WORDS = {
     "gpu_milli": "GPUs",
@@ -46,11 +49,19 @@ def placement_plan(result: PlacementResult) -> Section:
     return Section("placement-plan", "Placement", tuple(parts), _NOTES, question, steps)
 
 
+def _why_not(reasons: Sequence[str]) -> str:
+    """Return the first reasons in words and how many more there are; `--json` has all of them."""
+    told, left = list(reasons[:_MOST_REASONS]), len(reasons) - _MOST_REASONS
+    if left > 0:
+        told.append(f"And {left:,} more such reasons (--json has all).")
+    return " ".join(told)
+
+
 def verdict(result: PlacementResult) -> str:
     """Return the answer in a sentence or two."""
     problem, packing = result.problem, result.packing
     if packing is None:
-        return " ".join(result.infeasible) or "No placement was found in the time given; give more."
+        return _why_not(result.infeasible) or "No placement was found in the time given; give more."
     by_type = ", ".join(f"{n:,} {name}" for name, n in packing.nodes_by_type(problem).items() if n)
     placed = int(problem.counts.sum()) - sum(packing.missing)
     text = f"{placed:,} of {int(problem.counts.sum()):,} instances fit on {packing.nodes:,} nodes ({by_type})."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from gputwin.autoscaling.decisions.hpa.behavior import Log, limited, rate_limited, stabilized, stabilized_with, stored
@@ -12,8 +12,7 @@ from gputwin.autoscaling.decisions.hpa.spec import Behavior, MetricTarget, Toler
 from gputwin.autoscaling.decisions.interface import Observation
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(NamedTuple):
     """What an HPA remembers between reconciliations."""
 
     recommendations: Log | None = None
@@ -79,7 +78,7 @@ def reconcile(settings: Settings, observation: Observation, memory: Memory) -> t
     limiting = ""
     if current == 0 and not (from_zero and (minimum != 0 or of_whole)):
         off = (able, ("ScalingActive", False, "ScalingDisabled"))
-        return Reconciled(0, 0, 0, (), off, ()), replace(memory, recommendations=log)
+        return Reconciled(0, 0, 0, (), off, ()), memory._replace(recommendations=log)
     if current > maximum or 0 < current < minimum:
         desired = stable = wanted = maximum if current > maximum else minimum
         limiting = "TooManyReplicas" if current > maximum else "TooFewReplicas"
@@ -90,7 +89,7 @@ def reconcile(settings: Settings, observation: Observation, memory: Memory) -> t
             failed = (able, ("ScalingActive", False, reason))
             return (
                 Reconciled(current, current, current, proposals, failed, failures),
-                replace(memory, recommendations=log),
+                memory._replace(recommendations=log),
             )
         if settings.behavior is None:
             stable, log = stabilized(now_s, wanted, log, settings.downscale_window_s)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation, Rule
 from gputwin.autoscaling.decisions.reading import check_limits, within
@@ -13,8 +13,7 @@ from gputwin.autoscaling.decisions.rules.hpa import Hpa
 from gputwin.autoscaling.decisions.rules.predictive import Predictive
 
 
-@dataclass(frozen=True, slots=True)
-class HybridMemory:
+class HybridMemory(NamedTuple):
     """The reactive rule's memory, and sizes wanted of late with the time each was last wanted."""
 
     reactive: Any
@@ -60,7 +59,7 @@ class Hybrid:
         level = self.penalty_per_hour / (self.penalty_per_hour + self.price_per_hour)
         return replace(self.base, quantile=level, **limits)
 
-    @property
+    @functools.cached_property
     def keep_s(self) -> float:
         """Return how long a spare replica stays: as long as keeping it costs no more than starting it anew."""
         return self.start_cost / self.price_per_hour * 3600.0

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
 
 from gputwin.autoscaling.decisions.hpa.controller import Memory as HpaMemory
 from gputwin.autoscaling.decisions.hpa.spec import Behavior, MetricTarget
@@ -81,11 +81,10 @@ class Fallback:
         return min(current, self.replicas) if self.behavior == "currentReplicasIfLower" else self.replicas
 
 
-@dataclass(frozen=True, slots=True)
-class KedaMemory:
+class KedaMemory(NamedTuple):
     """What KEDA and the HPA it drives remember."""
 
-    hpa: HpaMemory = field(default_factory=HpaMemory)
+    hpa: HpaMemory = HpaMemory()
     last_active_s: float | None = None
     created_s: float | None = None
     failures: tuple[int, ...] = ()
