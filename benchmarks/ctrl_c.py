@@ -41,7 +41,7 @@ VERBS: dict[str, tuple[str, ...]] = {
     "study": ("study.yaml", "-o", "runs"),
     "report": (JOBS, *ON, "-o", "report.html"),
     "eta": (JOBS, *ON, "--backtest"),
-    "serve": ("--port", "0"),
+    "serve": ("--workspace", "space", "--port", "18417"),
     "demo": ("-o", "demo"),
 }
 FILES = {

@@ -13,9 +13,9 @@ from scipy.stats import t
 from gputwin.cli.main import main
 from gputwin.core.errors import UserError
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.simulate import simulate
-from gputwin.studies.comparison import ScenarioRun, compare, label_runs, run_scenarios
+from gputwin.studies.comparison import ScenarioRun, compare, label_runs, rules_in_words, run_scenarios
 from gputwin.studies.comparison.tenants import tenant_changes, waits_by_tenant
 from gputwin.studies.comparison.verdict import recommendation
 from gputwin.traces.locate import open_trace
@@ -242,3 +242,18 @@ def test_of_rules_that_do_about_as_well_the_one_without_stops_is_chosen():
 def test_a_long_tail_is_not_about_as_good():
     found = scenarios_with(FIFO=(900.0, 8000.0, 0), backfill=(5.3, 900.0, 0), LAS=(2.4, 0.0, 200))
     assert recommendation(found).startswith("Choose LAS: ")
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({}, ""),
+        ({"fairness": {"policy": "quota", "tenants": {"llm": {"gpus": 24}}}}, ", quota (llm 24 GPUs)"),
+        ({"fairness": "drf"}, ", drf"),
+        ({"preemption": "benefit", "checkpoints": {"save_seconds": 20}}, ", checkpoints.save_seconds 20, benefit"),
+        ({"load_scale": 1.5}, ", load_scale 1.5"),
+    ],
+)
+def test_rules_in_words_name_all_that_a_scenario_sets(more: dict[str, object], said: str) -> None:
+    scenario = scenario_of({"trace": "t", "cluster": "homogeneous:2x8", "order": "sjf", "backfill": "greedy", **more})
+    assert rules_in_words(scenario) == f"order sjf, backfill greedy, placement first-fit{said}"

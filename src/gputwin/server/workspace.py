@@ -18,13 +18,14 @@ from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import UserError, shorten
 from gputwin.simulation.job_selection import JobQuery, select_jobs
 from gputwin.simulation.result import RUN_FILE, SimulationResult
+from gputwin.simulation.scenario import scenario_of
+from gputwin.studies.comparison import rules_in_words
 from gputwin.studies.store import RunStore, StoredRun
 from gputwin.traces.dataset import META_FILE, Trace
 
 ID_PATTERN = r"^[a-z0-9][a-z0-9-]{0,63}$"
 _ID = re.compile(ID_PATTERN)
 _OPEN_RUNS = 4
-_RULES = {"order": "fifo", "backfill": "strict", "placement": "first-fit", "preemption": ""}
 
 
 class MissingError(UserError):
@@ -202,13 +203,16 @@ def _trace_record(path: Path, changed: int) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=4096)
+def _rules(scenario: str) -> str:
+    return rules_in_words(scenario_of(json.loads(scenario)))
+
+
 def _run_record(run: StoredRun) -> dict[str, Any]:
-    scenario = run.scenario_data
-    rules = {key: scenario.get(key, default) for key, default in _RULES.items()}
     return {
         "id": run.key,
         "trace": Path(run.trace).name,
-        "rules": ", ".join(f"{key} {value}" for key, value in rules.items() if value),
+        "rules": shorten(_rules(json.dumps(run.scenario_data, sort_keys=True)), 300),
         "cluster": shorten(run.cluster, 80),
         "nodes": run.nodes,
         "gpus": run.gpus,

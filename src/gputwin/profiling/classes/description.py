@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.units import format_duration
 from gputwin.profiling.jobs import Floats, Ints, Submitted
 from gputwin.profiling.words import in_words
 
@@ -92,10 +93,10 @@ def _rest_of_request(task: dict[str, Any]) -> list[str]:
         "rdma_percent": "RDMA {:g} %",
         "max_per_node": "at most {:g} on a node",
         "disk_mib": "disk {:g} MiB",
-        "requested_seconds": "{:g} s asked for",
         "priority": "priority {:g}",
     }
-    return [text.format(task[column]) for column, text in words.items() if task[column]]
+    said = [text.format(task[column]) for column, text in words.items() if task[column]]
+    return [*said, f"{format_duration(asked)} asked for"] if (asked := task["requested_seconds"]) else said
 
 
 def _traits(columns: tuple[str, ...], apart: Floats) -> tuple[str, ...]:

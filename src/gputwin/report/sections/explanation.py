@@ -22,6 +22,7 @@ from gputwin.report.page import (
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.explanation import Explanation
 from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.slurm.explain import FACTORS
 from gputwin.simulation.verdict import CAUSE_WORDS, LONG_WAIT
 
 _MOST_STRETCHES = 50
@@ -94,7 +95,7 @@ def _priority(found: Explanation) -> list[Part]:
         return []
     names = list(dict.fromkeys(name for parts in known.values() for name in parts.parts))
     rows = [
-        (name.replace("_", " "), *(f"{p.parts.get(name, 0.0):,.0f}" for p in known.values()))
+        (FACTORS.get(name, name.replace("_", " ")), *(f"{p.parts.get(name, 0.0):,.0f}" for p in known.values()))
         for name in names
         if any(p.parts.get(name) for p in known.values())
     ]

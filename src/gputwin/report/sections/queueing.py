@@ -134,7 +134,7 @@ def _three_way(result: ThreeWay) -> TablePart:
 
 
 def _wait_against_load(result: ThreeWay, curve: pl.DataFrame) -> FigurePart:
-    shown = curve.filter(pl.col("wait") >= _LEAST_WAIT)
+    shown = curve.filter(pl.col("wait").is_finite() & (pl.col("wait") >= _LEAST_WAIT))
     figure = blank(
         height=420,
         xaxis={"title": "offered load / GPUs", "tickformat": ".0%", "range": [0, 1.02]},

@@ -21,7 +21,7 @@ def policies_page() -> b.Page:
         rows = [
             [
                 p["name"],
-                p["rule"],
+                p["rule"].replace("`", ""),
                 ", ".join(f"{k}={v:g}" for k, v in p["parameters"].items()) or "–",
                 p["source"] or "–",
             ]

@@ -30,6 +30,9 @@ from gputwin.simulation.job_selection import SORTS, JobQuery
 _HEAD = '<link rel="stylesheet" href="/assets/dashboard.css"><script src="/assets/theme.js"></script>'
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
 _FORGET_SECONDS = 20.0
+_PATIENCE_SECONDS = 180.0
+"""How long a browser may take to come back for its page; shorter only where very many pages wait."""
+_MANY_PAGES = 2_000
 _COMPONENT = Path(__file__).parent / "components" / "page.js"
 
 
@@ -161,7 +164,8 @@ async def _forget_visits() -> None:
     """Forget pages whose browser never came back for them; programs that only read pages leave thousands."""
     while True:
         await asyncio.sleep(_FORGET_SECONDS / 4)
-        Client.prune_instances(client_age_threshold=_FORGET_SECONDS)
+        patience = _FORGET_SECONDS if len(Client.instances) > _MANY_PAGES else _PATIENCE_SECONDS
+        Client.prune_instances(client_age_threshold=patience)
 
 
 def _task(service: Service, id_: str) -> b.Page:

@@ -92,7 +92,9 @@ def _policy(kind: str) -> b.Block:
         options.append({"value": "", "label": "none", "parameters": {}})
     for policy in KINDS[kind]:
         given = {} if kind in ("backfill", "preemption") else dict(policy.parameters)
-        options.append({"value": policy.name, "label": policy.name, "help": policy.rule, "parameters": given})
+        options.append(
+            {"value": policy.name, "label": policy.name, "help": policy.rule.replace("`", ""), "parameters": given}
+        )
     return {
         "name": f"rules.{kind}",
         "label": _QUESTIONS[kind],

@@ -16,7 +16,8 @@ from gputwin.simulation.slurm.order import NAME, lasting_factors, settings_of
 from gputwin.simulation.slurm.priority import Factors, PrioritySettings, age_factor, breakdown, priority
 from gputwin.simulation.slurm.shares import Account, classic_factors, fair_tree_factors
 
-_WORDS = {"age": "age", "fairshare": "fair share", "job_size": "job size", "qos": "QOS"}
+FACTORS = {"age": "age", "fairshare": "fair share", "job_size": "job size", "qos": "QOS"}
+"""Factors of a priority as people say them."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class PriorityParts:
 
     def sentence(self, when: str) -> str:
         """Return it in words."""
-        parts = [f"{_WORDS.get(k, k)} {v:,.0f}" for k, v in sorted(self.parts.items(), key=lambda p: -p[1]) if v]
+        parts = [f"{FACTORS.get(k, k)} {v:,.0f}" for k, v in sorted(self.parts.items(), key=lambda p: -p[1]) if v]
         return f"Its priority when it {when} was {self.priority:,}: {', '.join(parts) or 'no factor added anything'}."
 
 
@@ -75,7 +76,7 @@ def accounts(result: SimulationResult) -> list[Account]:
 
 
 def _told(factors: Factors) -> dict[str, float]:
-    plain = {name: getattr(factors, name) for name in _WORDS}
+    plain = {name: getattr(factors, name) for name in FACTORS}
     return plain | {f"tres/{name}": value for name, value in factors.tres.items()}
 
 

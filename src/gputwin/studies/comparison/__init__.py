@@ -1,6 +1,13 @@
 """Scenarios side by side: the same jobs under several sets of rules, their differences, and what to make of them."""
 
-from gputwin.studies.comparison.compare import Comparison, ScenarioRun, check_same_trace, compare, label_runs
+from gputwin.studies.comparison.compare import (
+    Comparison,
+    ScenarioRun,
+    check_same_trace,
+    compare,
+    label_runs,
+    rules_in_words,
+)
 from gputwin.studies.comparison.scenarios import STANDARD, Variants, run_scenarios
 
 __all__ = [
@@ -11,5 +18,6 @@ __all__ = [
     "check_same_trace",
     "compare",
     "label_runs",
+    "rules_in_words",
     "run_scenarios",
 ]

@@ -18,7 +18,7 @@ from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.scenario import fields_apart
+from gputwin.simulation.scenario import Scenario, fields_apart, scenario_of
 from gputwin.traces.dataset import Trace
 
 LEVEL = 0.95
@@ -175,6 +175,17 @@ def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
     return runs
 
 
+_USUAL = ("order", "backfill", "placement")
+
+
+def rules_in_words(scenario: Scenario) -> str:
+    """Return a scenario's rules and all else that it sets: "order fifo, …, placement first-fit, quota (llm 24 GPUs)"."""
+    said = [f"{name} {getattr(scenario, name)}" for name in _USUAL]
+    leave_out = (*_OF_THE_REPLICATE, *_USUAL, "cluster")
+    plain = scenario_of({name: getattr(scenario, name) for name in ("trace", "cluster")})
+    return ", ".join([*said, *_words(fields_apart([plain, scenario], leave_out)[1])])
+
+
 def _words(fields: Mapping[str, str]) -> list[str]:
     """Return fields and values as people say them: "sjf", "no fairness rule", "quota (llm 16 GPUs)"."""
     plain = {k: v for k, v in fields.items() if not k.startswith(_FAIRNESS)}
@@ -189,7 +200,8 @@ def _words(fields: Mapping[str, str]) -> list[str]:
         if tenant != of and value != "none" and (term, value) != ("weight", "1"):
             terms.append(f"{tenant} {value} GPUs" if term == "gpus" else f"{tenant} {term} {value}")
     if rule == "none":
-        return [*words, "no fairness rule"]
+        # Beside other words it goes without saying.
+        return words or ["no fairness rule"]
     limits = f"({', '.join(terms)})" if rule and terms else ", ".join(terms)
     return [*words, f"{rule} {limits}".strip() or "no limits"]
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gputwin import __version__
 from gputwin.core.atomic import atomic_file
+from gputwin.core.version import VERSION
 
 
 @dataclass(frozen=True)
@@ -37,4 +37,4 @@ class Kept:
 
 
 def _stamp(options: Mapping[str, Any]) -> dict[str, Any]:
-    return {"version": __version__, "options": {name: str(value) for name, value in sorted(options.items())}}
+    return {"version": VERSION, "options": {name: str(value) for name, value in sorted(options.items())}}
