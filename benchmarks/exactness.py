@@ -43,10 +43,11 @@ PUBLIC_JOBS = 5_000
 """Of each public trace under conservative backfilling; all of them under the others."""
 CLUSTERS = {
     "pai2020": "half.yaml",
-    "openb": "openb2023",
+    "openb": "quarter.yaml",
     "philly": "homogeneous:60x8",
-    "thetagpu": "homogeneous:24x8",
+    "thetagpu": "homogeneous:6x8",
 }
+"""So small that many jobs wait: half of PAI's cluster, a quarter of openb's."""
 FEW_JOBS, SMALL = 50_000, "small.yaml"
 """Fewer synthetic jobs than these run on a sixteenth of their cluster, so that many of them wait."""
 WITHIN_SECONDS = 1e-9
@@ -90,10 +91,11 @@ def _make_traces(data: Path, jobs: int, names: list[str], folder: Path) -> None:
     from gputwin.simulation.cluster import open_cluster
     from gputwin.traces.locate import open_trace
 
-    for file, parts in ((CLUSTERS["pai2020"], 2), (SMALL, 16)):
-        groups = open_cluster("pai2020").to_json()["groups"]
+    clusters = (("pai2020", CLUSTERS["pai2020"], 2), ("pai2020", SMALL, 16), ("openb2023", CLUSTERS["openb"], 4))
+    for cluster, file, parts in clusters:
+        groups = open_cluster(cluster).to_json()["groups"]
         for group in groups:
-            group["count"] //= parts
+            group["count"] = max(group["count"] // parts, 1)
         (folder / file).write_text(yaml.safe_dump({"groups": groups}), encoding="utf-8")
     for name in names:
         source = f"synthetic:pai2020?jobs={jobs}&seed=0" if name == "pai2020" else str(data / PUBLIC[name])
