@@ -50,7 +50,7 @@ class Convoy:
         return (
             f"Convoys: under strict order {percent(self.behind_hours / total)} of all waiting is behind the one job at the "
             f"head of the queue. Of that, {heads}. At worst {self.longest:,} jobs waited behind one that asked for "
-            f"{self.longest_gpus:g} GPUs and was the head for {self.longest_hours:.1f} h. Jobs of at most one GPU wait "
+            f"{self.longest_gpus:g} GPU{'' if self.longest_gpus == 1 else 's'} and was the head for {self.longest_hours:.1f} h. Jobs of at most one GPU wait "
             f"{small}."
         )
 
