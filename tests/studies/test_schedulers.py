@@ -138,7 +138,8 @@ def test_the_sentence_about_fairness_names_who_loses_and_what_jobs_it_has():
 
     def run(name: str, jain: float, *completion: float) -> Measured:
         figures = dict.fromkeys(FIGURES, 1.0) | {"jain_fairness": jain}
-        return Measured(Contender(name, "fairness"), figures, {}, np.array(completion), duration, duration, tenants, 0)
+        times, rule = (np.zeros(3), np.zeros(3), np.array(completion)), Contender(name, "fairness")
+        return Measured(rule, figures, {}, *times, duration, duration, tenants, 0)
 
     claim = Direction("fairness", "drf", "fifo", "jain_fairness", False, "somebody")
     found = judge(claim, {"drf": run("drf", 0.6, 100, 100, 100), "fifo": run("fifo", 0.9, 10, 200, 200)})

@@ -47,11 +47,11 @@ class Convoy:
             for k in range(len(CLASSES))
         )
         small = ", ".join(f"{hours:.2f} h under {name}" for name, hours in self.small_wait_hours.items())
+        gpus = f"{self.longest_gpus:g} GPU{'' if self.longest_gpus == 1 else 's'}"
         return (
             f"Convoys: under strict order {percent(self.behind_hours / total)} of all waiting is behind the one job at the "
-            f"head of the queue. Of that, {heads}. At worst {self.longest:,} jobs waited behind one that asked for "
-            f"{self.longest_gpus:g} GPUs and was the head for {self.longest_hours:.1f} h. Jobs of at most one GPU wait "
-            f"{small}."
+            f"head of the queue. Of that, {heads}. At worst {self.longest:,} jobs waited behind one that asked for {gpus} "
+            f"and was the head for {self.longest_hours:.1f} h. Jobs of at most one GPU wait {small}."
         )
 
     def to_json(self) -> dict[str, Any]:
