@@ -80,17 +80,17 @@ def run(
 
 
 def _render(result: Tuned, output: Path | None) -> None:
-    from gputwin.report.tuning import headline
+    from gputwin.report.tuning import headline, loss_text
 
     say(headline(result))
     names = result.study.names
     ranked = sorted(range(len(names)), key=lambda i: result.expected[i])[:10]
     rows = [
-        [names[i], len(result.scores[i]), f"{result.expected[i]:.3f}", "yes" if i in result.front else "no"]
+        [names[i], len(result.scores[i]), loss_text(result, i), "yes" if i in result.front else "no"]
         for i in ranked
         if result.scores[i]
     ]
-    table("Best ten", ["configuration", "windows", "expected loss (present = 1)", "on the Pareto front"], rows)
+    table("Best ten", ["configuration", "windows", "mean loss (present = 1)", "on the Pareto front"], rows)
     say(
         f"chosen: {names[result.chosen]}, after {result.simulations:,} simulations; a full sweep takes {result.full_sweep:,}"
     )

@@ -36,7 +36,7 @@ def tuning_section(result: Tuned) -> Section:
         Cards(
             (
                 Card("Simulations", f"{result.simulations:,}", f"a full sweep takes {result.full_sweep:,}"),
-                Card("Expected loss", f"{result.expected[result.chosen]:.3f}", "present = 1"),
+                Card("Mean loss", loss_text(result, result.chosen), "present = 1"),
                 Card("Held-out pairs", str(test.pairs), test.verdict),
             )
         ),
@@ -46,13 +46,12 @@ def tuning_section(result: Tuned) -> Section:
         parts.append(_pareto(result, names))
     ranked = sorted(range(len(names)), key=lambda i: result.expected[i])
     rows = tuple(
-        (names[i], str(len(result.scores[i])), f"{result.expected[i]:.3f}", "yes" if i in result.front else "")
-        for i in ranked
+        (names[i], str(len(result.scores[i])), loss_text(result, i), "yes" if i in result.front else "") for i in ranked
     )
     kinds = {
         "configuration": Kind.CODE,
         "windows": Kind.NUMBER,
-        "expected loss": Kind.NUMBER,
+        "mean loss": Kind.NUMBER,
         "on the Pareto front": Kind.TEXT,
     }
     parts.append(TablePart("Configurations", kinds, rows))
@@ -64,13 +63,21 @@ def tuning_section(result: Tuned) -> Section:
     return Section("tuning", "Tuning", tuple(parts), _NOTES, question, steps)
 
 
+def loss_text(result: Tuned, arm: int) -> str:
+    """Return the mean loss of a configuration on the windows it was run on."""
+    mean = result.mean_loss(arm)
+    return "–" if mean is None else f"{mean:.3f}"
+
+
 def headline(result: Tuned) -> str:
     """Return the chosen configuration and whether it is proven better, in two sentences."""
     test, name = result.test, result.study.names[result.chosen]
+    interval = "too few windows for an interval"
+    if math.isfinite(test.low) or math.isfinite(test.high):
+        interval = f"95 %: {_percent(test.low)} to {_percent(test.high)}"
     change = (
         f"{percent(abs(test.difference), 1)} {'less' if test.difference < 0 else 'more'} loss than the "
-        "present configuration "
-        f"(95 %: {_percent(test.low)} to {_percent(test.high)})"
+        f"present configuration ({interval})"
     )
     verdict = {"adopt": f"Adopt {name}", "reject": f"Keep the present configuration, not {name}"}.get(
         test.verdict, f"Not decided: {name} looks best"

@@ -35,12 +35,18 @@ class Tuned:
     scores: tuple[tuple[float, ...], ...]
     order: tuple[int, ...]
     expected: tuple[float, ...]
+    """What each arm is chosen by: its loss, drawn towards the mean of all where few windows are known."""
     front: tuple[int, ...]
     objectives: tuple[tuple[float, ...], ...]
     regret: tuple[float, ...]
     test: AbTest
     simulations: int
     full_sweep: int
+
+    def mean_loss(self, arm: int) -> float | None:
+        """Return the mean of what an arm's windows showed, the present configuration being 1; None where none was run."""
+        seen = self.scores[arm]
+        return sum(seen) / len(seen) if seen else None
 
     def to_json(self) -> dict[str, Any]:
         """Return the outcome as plain data."""
@@ -51,6 +57,7 @@ class Tuned:
             "simulations": self.simulations,
             "full_sweep_simulations": self.full_sweep,
             "chosen": names[self.chosen],
+            "mean_loss": self.mean_loss(self.chosen),
             "expected_loss": self.expected[self.chosen],
             "present": self.study.name_of(self.study.present),
             "pareto_front": [names[i] for i in self.front],
@@ -63,8 +70,13 @@ class Tuned:
                 "high": self.test.high,
             },
             "arms": [
-                {"configuration": n, "pulls": len(s), "expected_loss": e}
-                for n, s, e in zip(names, self.scores, self.expected, strict=True)
+                {
+                    "configuration": name,
+                    "pulls": len(self.scores[i]),
+                    "mean_loss": self.mean_loss(i),
+                    "expected_loss": self.expected[i],
+                }
+                for i, name in enumerate(names)
             ],
         }
 
