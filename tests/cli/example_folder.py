@@ -137,8 +137,8 @@ def _traces(folder: Path) -> None:
     _do("profile mine --model group-median --no-value -o profile")
     _do("ingest pai_joined_1000_sample.csv -o new-jobs")
     shutil.copytree(folder / "profile", folder / "pai-profile")
-    for name, file in (("servegen", "language_m-large_client_rates"), ("genai", "qps"), ("spot", "hourly_concurrency")):
-        _do(f"ingest {file}.csv -o {name}")
+    for name, log in (("servegen", "language_m-large_client_rates"), ("genai", "qps"), ("spot", "hourly_concurrency")):
+        _do(f"ingest {log}.csv -o {name}")
     for run, order in (("fifo", "fifo"), ("sjf", "sjf"), ("easy", "fifo --backfill easy")):
         _do(f"simulate pai --cluster homogeneous:8x8 --order {order} -o {run}")
     _do("study schedulers.yaml -o runs")

@@ -17,13 +17,13 @@ def gputwin(arguments: list[str], folder: Path, **environment: str) -> subproces
     return python("-c", PROGRAM, *arguments, folder=folder, **environment)
 
 
-def python(*arguments: str, folder: Path, seconds: float = 120, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Return the finished process of Python run in `folder` with this checkout on its path, ended after so many seconds."""
+def python(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Return the finished process of Python run in `folder` with this checkout on its path."""
     return subprocess.run(
         [sys.executable, *arguments],
         env={**os.environ, "PYTHONPATH": str(REPOSITORY / "src"), **environment},
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=seconds,
+        timeout=600,
     )

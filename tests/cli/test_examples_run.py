@@ -17,5 +17,5 @@ def test_examples_of_the_help_run(tmp_path: Path, real_data: Path, reference: Pa
     # Each takes a moment with the engine interpreted; compiling the many rules they use would take minutes.
     interpreted = {"PYTHONPATH": path, "NUMBA_DISABLE_JIT": "1"}
     command = ("-W", "ignore", "-m", "tests.cli.run_examples", str(real_data), str(reference), "--quick")
-    done = python(*command, folder=tmp_path, seconds=600, **interpreted)
+    done = python(*command, folder=tmp_path, **interpreted)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -257,3 +257,17 @@ def test_a_long_tail_is_not_about_as_good():
 def test_rules_in_words_name_all_that_a_scenario_sets(more: dict[str, object], said: str) -> None:
     scenario = scenario_of({"trace": "t", "cluster": "homogeneous:2x8", "order": "sjf", "backfill": "greedy", **more})
     assert rules_in_words(scenario) == f"order sjf, backfill greedy, placement first-fit{said}"
+
+
+def test_labels_name_two_tenants_and_count_the_others_unless_runs_differ_in_those() -> None:
+    free = simulate(BASE.with_(backfill="greedy"))
+    users = free.jobs["tenant"].unique().sort().to_list()[:4]
+
+    def limited(*gpus: float) -> SimulationResult:
+        terms = {user: {"gpus": g} for user, g in zip(users, gpus, strict=True)}
+        return simulate(BASE.with_(backfill="greedy", fairness={"policy": "quota", "tenants": terms}))
+
+    one, other = limited(8, 8, 8, 8), limited(8, 8, 8, 6)
+    named = f"quota ({users[0]} 8 GPUs, {users[1]} 8 GPUs, 2 more)"
+    assert [run.label for run in label_runs([free, one])] == ["no fairness rule", named]
+    assert len({run.label for run in label_runs([free, one, other])}) == 3

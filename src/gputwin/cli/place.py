@@ -141,7 +141,9 @@ def run(
         result = place(problem, method=method, seconds=seconds, seed=seed, progress=step)
         if output is not None:
             step("writing the report")
-            write_placement_report(output, f"Placement: {name_of(opened)} on {nodes.name}", result)
+            named = name_of(opened)
+            where = "its own nodes" if nodes.name == named else nodes.name
+            write_placement_report(output, f"Placement: {named} on {where}", result)
     data = {
         "time_seconds": time,
         "cluster": nodes.name,

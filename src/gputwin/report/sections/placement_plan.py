@@ -83,7 +83,7 @@ def _cards(result: PlacementResult) -> Cards:
         Card("Nodes", f"{packing.nodes:,}"),
         Card("Objective", f"{result.objective:,}", result.problem.unit),
         Card("Lower bound", f"{result.bound:,}", "no placement is below"),
-        Card("Gap", percent(gap, 2), "proven optimal" if result.is_optimal else "above the bound"),
+        Card("Gap", percent(gap, 1), "proven optimal" if result.is_optimal else "above the bound"),
     ]
     shares = allocation(result.problem, packing)
     for name, by_resource in list(shares.items())[:4]:

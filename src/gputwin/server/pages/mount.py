@@ -152,7 +152,8 @@ def mount(app: FastAPI, service: Service) -> None:
         language="en-US",
         tailwind=False,
         binding_refresh_interval=None,
-        reconnect_timeout=3.0,
+        # A page that draws its figures on a busy machine answers late; it would be loaded again if it were given up sooner.
+        reconnect_timeout=30.0,
         message_history_length=0,
         show_welcome_message=False,
     )

@@ -36,7 +36,7 @@ async def trace(service: Service, id_: str) -> b.Page:
     page = _page(service, id_, "")
     record = service.workspace.trace_record(id_)
     page.lead = f"{record['source']}: {record['rows_kept']:,} rows kept, {record['rows_dropped']:,} dropped"
-    page.lead += f", {record['findings']} findings."
+    page.lead += f", {record['findings']} finding{'s' * (record['findings'] != 1)}."
     buttons = [] if record["is_serving"] else [b.link("New run", b.address("/new", trace=id_), primary=True)]
     page.blocks.append(
         b.links(

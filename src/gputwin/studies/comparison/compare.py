@@ -153,6 +153,7 @@ def check_same_trace(trace: Trace, runs: Mapping[str, SimulationResult]) -> None
 
 _OF_THE_REPLICATE = ("trace", "format", "trace_fingerprint", "seed")
 _FAIRNESS = "fairness."
+_MOST_TERMS = 2
 SAY_THEMSELVES = ("order", "backfill", "placement", "preemption", "sharing", "prediction", "cluster")
 """Fields whose values need no name beside them."""
 
@@ -168,9 +169,11 @@ def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
         with_it = {(tuple(fields.items()), content) for fields, content in zip(apart, found, strict=True)}
         if len(with_it) > len(known):
             apart = [{**fields, what: content} for fields, content in zip(apart, found, strict=True)]
+    labels, short = ([", ".join(_words(fields, most)) or "run" for fields in apart] for most in (None, _MOST_TERMS))
     runs = []
-    for result, scenario, fields in zip(results, scenarios, apart, strict=True):
-        label = ", ".join(_words(fields)) or "run"
+    for result, scenario, label in zip(
+        results, scenarios, short if len(set(short)) == len(set(labels)) else labels, strict=True
+    ):
         runs.append(ScenarioRun(label, f"{result.manifest['trace_fingerprint']}/{scenario.seed}", result))
     return runs
 
@@ -186,8 +189,11 @@ def rules_in_words(scenario: Scenario) -> str:
     return ", ".join([*said, *_words(fields_apart([plain, scenario], leave_out)[1])])
 
 
-def _words(fields: Mapping[str, str]) -> list[str]:
-    """Return fields and values as people say them: "sjf", "no fairness rule", "quota (llm 16 GPUs)"."""
+def _words(fields: Mapping[str, str], most: int | None = None) -> list[str]:
+    """Return fields and values as people say them: "sjf", "no fairness rule", "quota (llm 16 GPUs)".
+
+    Of the terms of tenants at most so many are named, the others counted.
+    """
     plain = {k: v for k, v in fields.items() if not k.startswith(_FAIRNESS)}
     words = [v if k in SAY_THEMSELVES else f"{k} {v}" for k, v in plain.items()]
     if len(plain) == len(fields):
@@ -202,6 +208,8 @@ def _words(fields: Mapping[str, str]) -> list[str]:
     if rule == "none":
         # Beside other words it goes without saying.
         return words or ["no fairness rule"]
+    if most is not None and len(terms) > most:
+        terms = [*terms[:most], f"{len(terms) - most} more"]
     limits = f"({', '.join(terms)})" if rule and terms else ", ".join(terms)
     return [*words, f"{rule} {limits}".strip() or "no limits"]
 

@@ -32,9 +32,9 @@ export default {
     },
     legend() {
       if (this.by === "use") return [["idle", "var(--idle)"], ["a quarter held", this.shade(0.25)], ["half", this.shade(0.5)], ["whole", this.shade(1)]];
-      const shown = [...this.colours].map(([name, colour], i) => [`${name} (${this.round(this.ranked[i][1])} GPUs)`, colour]);
+      const shown = [...this.colours].map(([name, colour], i) => [`${name} (${this.gpus(this.ranked[i][1])})`, colour]);
       const left = this.ranked.slice(shown.length);
-      if (left.length) shown.push([`${left.length} others (${this.round(left.reduce((a, b) => a + b[1], 0))} GPUs)`, OTHERS[this.theme]]);
+      if (left.length) shown.push([`${left.length} others (${this.gpus(left.reduce((a, b) => a + b[1], 0))})`, OTHERS[this.theme]]);
       return [...shown, ["idle", "var(--idle)"]];
     },
     racks() {
@@ -73,6 +73,7 @@ export default {
   methods: {
     share_of(view) { return view.last > view.first ? Math.round(1000 * (view.time - view.first) / (view.last - view.first)) : 0; },
     round(value) { return value >= 100 ? Math.round(value) : Number(value.toPrecision(3)); },
+    gpus(value) { return `${this.round(value)} GPU${this.round(value) === 1 ? "" : "s"}`; },
     shade(share) { return `color-mix(in srgb, var(--accent) ${Math.round(100 * share)}%, var(--idle))`; },
     words(seconds) {
       const days = Math.floor(seconds / 86400), hours = Math.floor(seconds / 3600) % 24, minutes = Math.floor(seconds / 60) % 60;
