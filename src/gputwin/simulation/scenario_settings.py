@@ -6,6 +6,7 @@ import math
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.checkpointing import CheckpointCosts, interval
+from gputwin.simulation.elasticity.sizes import SHRINK
 from gputwin.simulation.elasticity.workers import ElasticPlan
 from gputwin.simulation.faults.presets import preset_named
 from gputwin.simulation.interruptions import Elasticity, Faults, Fleet, Maintenance
@@ -13,7 +14,6 @@ from gputwin.simulation.planning.drive import Planning
 from gputwin.simulation.power.caps import PowerCaps
 from gputwin.simulation.scenario_parts import (
     NO_RULE,
-    SHRINK,
     CheckpointSpec,
     ElasticitySpec,
     FairnessSpec,
