@@ -47,7 +47,7 @@ CLUSTERS = {
     "philly": "homogeneous:60x8",
     "thetagpu": "homogeneous:2x8",
 }
-"""So small that many jobs wait: half of PAI's cluster, an eighth of openb's, two nodes for ThetaGPU."""
+"""Small, so that jobs wait: half of PAI's cluster, an eighth of openb's, two nodes for ThetaGPU."""
 FEW_JOBS, SMALL = 50_000, "small.yaml"
 """Fewer synthetic jobs than these run on a sixteenth of their cluster, so that many of them wait."""
 WITHIN_SECONDS = 1e-9
