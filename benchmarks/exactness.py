@@ -43,11 +43,11 @@ PUBLIC_JOBS = 5_000
 """Of each public trace under conservative backfilling; all of them under the others."""
 CLUSTERS = {
     "pai2020": "half.yaml",
-    "openb": "quarter.yaml",
+    "openb": "eighth.yaml",
     "philly": "homogeneous:60x8",
-    "thetagpu": "homogeneous:6x8",
+    "thetagpu": "homogeneous:2x8",
 }
-"""So small that many jobs wait: half of PAI's cluster, a quarter of openb's."""
+"""Small, so that jobs wait: half of PAI's cluster, an eighth of openb's, two nodes for ThetaGPU."""
 FEW_JOBS, SMALL = 50_000, "small.yaml"
 """Fewer synthetic jobs than these run on a sixteenth of their cluster, so that many of them wait."""
 WITHIN_SECONDS = 1e-9
@@ -91,7 +91,7 @@ def _make_traces(data: Path, jobs: int, names: list[str], folder: Path) -> None:
     from gputwin.simulation.cluster import open_cluster
     from gputwin.traces.locate import open_trace
 
-    clusters = (("pai2020", CLUSTERS["pai2020"], 2), ("pai2020", SMALL, 16), ("openb2023", CLUSTERS["openb"], 4))
+    clusters = (("pai2020", CLUSTERS["pai2020"], 2), ("pai2020", SMALL, 16), ("openb2023", CLUSTERS["openb"], 8))
     for cluster, file, parts in clusters:
         groups = open_cluster(cluster).to_json()["groups"]
         for group in groups:
