@@ -11,8 +11,8 @@ from gputwin.queueing.steady import check_stable
 def erlang_b(servers: float, load: float) -> float:
     """Return the share of arrivals lost in M/G/c/c (Erlang, 1917), whatever the distribution of service.
 
-    By the recurrence B(c) = aB(c−1) / (c + aB(c−1)), whose terms stay between 0 and 1 (Jagerman, "Some Properties of
-    the Erlang Loss Function", BSTJ 1974). Between whole numbers it starts from Fortet's integral
+    By the recurrence 1/B(c) = 1 + c/(a B(c−1)), all of whose terms are positive (Jagerman, "Some Properties of the
+    Erlang Loss Function", BSTJ 1974). Between whole numbers it starts from Fortet's integral
     1/B(x) = ∫ e^(−u)(1 + u/a)^x du, which is the function's continuation.
     """
     if not (math.isfinite(servers) and servers >= 0):
@@ -23,10 +23,10 @@ def erlang_b(servers: float, load: float) -> float:
         return 1.0 if servers == 0 else 0.0
     whole = math.floor(servers)
     part = servers - whole
-    lost = 1.0 if part == 0 else 1 / _fortet(part, load)
+    inverse = 1.0 if part == 0 else _fortet(part, load)
     for step in range(1, whole + 1):
-        lost = load * lost / (part + step + load * lost)
-    return lost
+        inverse = 1.0 + inverse * (part + step) / load
+    return 1.0 / inverse
 
 
 def _fortet(x: float, load: float) -> float:
