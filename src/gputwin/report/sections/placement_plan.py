@@ -20,6 +20,8 @@ _BARS = 120
 _MOST_REASONS = 4
 """Reasons why there is no placement that are told in words."""
 _PANELS_BELOW_EACH_OTHER = 5
+_NEAR = 0.01
+"""Gap up to which a placement is as good as the best."""
 RESOURCE_WORDS = {
     "gpu_milli": "GPUs",
     "cpu_milli": "CPU",
@@ -36,7 +38,7 @@ _NOTES = (
 
 def placement_plan(result: PlacementResult) -> Section:
     """Return the section of a placement."""
-    parts: list[Part] = [Statement(verdict(result), Tone.GOOD if result.packing is not None else Tone.WARNING)]
+    parts: list[Part] = [Statement(verdict(result), _tone(result))]
     if result.packing is not None:
         parts += [_cards(result), _bars(result)]
     if result.attempts:
@@ -47,6 +49,13 @@ def placement_plan(result: PlacementResult) -> Section:
     )
     question = "How few nodes hold this work?"
     return Section("placement-plan", "Placement", tuple(parts), _NOTES, question, steps)
+
+
+def _tone(result: PlacementResult) -> Tone:
+    """Return good where the placement is nearly the best there can be, a warning where there is none."""
+    if result.packing is None:
+        return Tone.WARNING
+    return Tone.GOOD if result.is_optimal or (result.gap or 0.0) <= _NEAR else Tone.NEUTRAL
 
 
 def _why_not(reasons: Sequence[str]) -> str:
