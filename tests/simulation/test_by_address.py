@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numba import types
 
+from gputwin.core.machine_code import config
 from gputwin.simulation.engine.by_address import Placed, handed_over
-from gputwin.simulation.engine.compiled import compiled_as, config, only_version
+from gputwin.simulation.engine.compiled import compiled_as, only_version
 from tests.simulation.address_samples import Inner, Outer, loop, rule
 
 VALUE = np.dtype([("number", np.int32), ("value", np.float64)], align=True)

@@ -31,6 +31,7 @@ def run(
         gputwin demo -o demo --jobs 100000 --seed 7
     """
     from gputwin.analysis import analyze
+    from gputwin.core.machine_code import config
     from gputwin.report import write_report
     from gputwin.report.compile import compile_ahead
     from gputwin.report.demo import CLUSTER, REPLICATES, SCHEDULERS, demonstrate
@@ -39,7 +40,7 @@ def run(
     from gputwin.report.timeline import Timeline
     from gputwin.simulation.batch import processors
     from gputwin.simulation.cluster import open_cluster
-    from gputwin.simulation.engine.compiled import config, is_compiled
+    from gputwin.simulation.engine.compiled import is_compiled
     from gputwin.simulation.load import check_load
     from gputwin.studies.comparison.verdict import recommendation
     from gputwin.studies.store import RunStore

@@ -9,7 +9,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled_as, config
+from gputwin.core.machine_code import config
+from gputwin.simulation.engine.compiled import compiled_as
 from gputwin.simulation.engine.interpreted import wrapped
 from gputwin.simulation.engine.quotas.classical import classical_victims
 from gputwin.simulation.engine.quotas.fair import fair_victims

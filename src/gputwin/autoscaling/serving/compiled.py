@@ -1,14 +1,11 @@
 """How the serving simulator is compiled, and where its machine code is kept.
 
-Numba's cache looks only at the file of the function it compiles. All machine code is therefore kept in a folder named
-after the contents of all files it comes from: change any and it is compiled anew.
+All machine code is kept in one folder named after the contents of the files it comes from: change any and it is
+compiled anew.
 """
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -16,10 +13,11 @@ from typing import Any, TypeVar
 
 import numba
 
+from gputwin.core.machine_code import code_folder, kept_in
+
 F = TypeVar("F", bound=Callable[..., Any])
-# Numba's stubs know neither the option `_nrt` nor the fields of its configuration.
+# Numba's stubs do not know the option `_nrt`.
 _njit: Any = numba.njit
-_config: Any = numba.config
 _SOURCES = ("arrivals", "compiled", "events", "queue", "replicas", "slots", "tokens", "world")
 """Files that compiled code comes from."""
 _INTERNAL = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
@@ -27,18 +25,8 @@ _INTERNAL = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 @cache
 def cache_folder() -> str:
-    """Return the folder for this package's machine code: below $GPUTWIN_CACHE, or the user's cache folder."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for name in _SOURCES:
-        digest.update(Path(__file__).with_name(f"{name}.py").read_bytes())
-    home = os.environ.get("GPUTWIN_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gputwin"
-    folder = Path(home) / f"serving-{digest.hexdigest()[:16]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"gputwin-{os.getuid()}" / folder.name
-        folder.mkdir(parents=True, exist_ok=True)
-    return str(folder)
+    """Return the folder for this package's machine code."""
+    return code_folder("serving", [Path(__file__).with_name(f"{name}.py") for name in _SOURCES])
 
 
 def compiled(function: F) -> F:
@@ -52,11 +40,7 @@ def entry(function: F) -> F:
 
 
 def _compile(function: F, **options: Any) -> F:
-    before = _config.CACHE_DIR
     # Numba asks for the folder when it decorates.
-    _config.CACHE_DIR = cache_folder()
-    try:
+    with kept_in(cache_folder()):
         result: F = _njit(cache=True, _nrt=False, **options)(function)
-    finally:
-        _config.CACHE_DIR = before
     return result

@@ -1,7 +1,7 @@
 """How the engine's parts are compiled, and where the machine code is kept.
 
-Numba's cache looks only at the file of the function it compiles, not at those of the functions called from it, so all
-machine code is kept in a folder named after the contents of the whole engine: change any part and it is compiled anew.
+All machine code is kept in one folder named after the contents of the whole engine: change any part and it is compiled
+anew.
 
 Parts have no wrappers for calls from Python: each wrapper would unpack every array of the world, and the engine
 compiles several times faster without. Small parts that run for every event are inlined, since handing the arrays on
@@ -11,21 +11,19 @@ allocates none, and counting would take most of the time.
 
 from __future__ import annotations
 
-import hashlib
-import os
-import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
 
+from gputwin.core.machine_code import code_folder, config, kept_in
+
 F = TypeVar("F", bound=Callable[..., Any])
-# Numba's stubs know neither the option `_nrt` nor the fields of its configuration.
+# Numba's stubs do not know the option `_nrt`.
 njit: Any = numba.njit
-config: Any = numba.config
 _INTERNAL = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 _EFFORT: dict[str, Any] = {"OPT": type(config.OPT)(2), "LOOP_VECTORIZE": 0, "SLP_VECTORIZE": 0}
 """Of LLVM: more makes the engine no faster, and compiling it takes more than twice as long."""
@@ -33,18 +31,8 @@ _EFFORT: dict[str, Any] = {"OPT": type(config.OPT)(2), "LOOP_VECTORIZE": 0, "SLP
 
 @cache
 def cache_folder() -> str:
-    """Return the folder for this engine's machine code: below $GPUTWIN_CACHE, or the user's cache folder."""
-    digest = hashlib.sha256(numba.__version__.encode())
-    for source in sorted(Path(__file__).parent.rglob("*.py")):
-        digest.update(source.read_bytes())
-    home = os.environ.get("GPUTWIN_CACHE") or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "gputwin"
-    folder = Path(home) / f"engine-{digest.hexdigest()[:16]}"
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        folder = Path(tempfile.gettempdir()) / f"gputwin-{os.getuid()}" / folder.name
-        folder.mkdir(parents=True, exist_ok=True)
-    return str(folder)
+    """Return the folder for this engine's machine code."""
+    return code_folder("engine", sorted(Path(__file__).parent.rglob("*.py")))
 
 
 def is_compiled() -> bool:
@@ -52,18 +40,9 @@ def is_compiled() -> bool:
     return any(Path(cache_folder()).glob("*/loop.run-*.nbi"))
 
 
-@contextmanager
-def _cached_here() -> Iterator[None]:
+def _cached_here() -> AbstractContextManager[None]:
     """Let what is compiled inside keep its code in our folder; Numba asks for the folder when it decorates."""
-    before = {name: getattr(config, name) for name in ("CACHE_DIR", *_EFFORT)}
-    config.CACHE_DIR = cache_folder()
-    for name, value in _EFFORT.items():
-        setattr(config, name, value)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            setattr(config, name, value)
+    return kept_in(cache_folder(), **_EFFORT)
 
 
 def compiled(function: F) -> F:

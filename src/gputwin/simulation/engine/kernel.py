@@ -14,10 +14,11 @@ import numba
 import numpy as np
 from numba import types
 
+from gputwin.core.machine_code import config
 from gputwin.simulation.engine.by_address import Placed, handed_over
 from gputwin.simulation.engine.changes.handle import handle_change, handle_nothing
 from gputwin.simulation.engine.changes.rates import settle_nothing, settle_rates
-from gputwin.simulation.engine.compiled import compiled_as, config, only_version
+from gputwin.simulation.engine.compiled import compiled_as, only_version
 from gputwin.simulation.engine.interpreted import wrapped
 from gputwin.simulation.engine.loop import ENDED, FULL_LOG, REACHED, run
 from gputwin.simulation.engine.passes.conservative import conservative_pass

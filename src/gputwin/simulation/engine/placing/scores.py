@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled, config, inlined
+from gputwin.core.machine_code import config
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FIRST_FITS, FULL, LOG_END, Index, next_fit, room_on
 from gputwin.simulation.engine.placing.tournament import build, can_follow_trial, follow, follow_trial
 from gputwin.simulation.engine.state.records import WHOLE, Knobs, Machines, Records, wide

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gputwin.simulation.engine.compiled import compiled, config, inlined
+from gputwin.core.machine_code import config
+from gputwin.simulation.engine.compiled import compiled, inlined
 
 Records = NDArray[Any]
 Ints = NDArray[np.int64]
