@@ -41,7 +41,7 @@ def code_folder(part: str, sources: Iterable[Path]) -> str:
     return str(folder)
 
 
-class ByContents(_Numbas):
+class ByContents(_Numbas):  # type: ignore[misc]
     """Finds the code of a file of this package by its place in the package and its contents."""
 
     @classmethod
