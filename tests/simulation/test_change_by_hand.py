@@ -190,6 +190,30 @@ def test_a_failed_node_stops_its_jobs_which_go_on_from_the_last_checkpoint():
     assert (part(done, 0, "lost"), part(done, 0, "overheads"), part(done, 0, "waited")) == (1, 1, 3)
 
 
+@pytest.mark.parametrize(
+    ("fails", "safe", "paid"),
+    [
+        # Each 10 s of work and its save take 12 s: at 12,000 the thousandth save has just ended.
+        (12_000, 10_000, 2_000),
+        (11_999, 9_990, 1_999),
+        (12_005, 10_000, 2_000),
+        # 20,000 s of work have 1,999 saves, the last at 23,988; from there 10 s remain.
+        (23_995, 19_990, 3_998),
+    ],
+)
+def test_of_thousands_of_checkpoints_the_last_counts(fails, safe, paid):
+    window = Maintenance(0, math.inf, fails, fails + 100)
+    changes = Changes(
+        faults=Faults(maintenance=(window,)), checkpoints=Checkpoints(interval_seconds=10, save_seconds=2)
+    )
+    done = play(Case((Node(1),), (job(0, 20_000, ONE),)), "fifo", changes)
+    left = 20_000 - safe
+    end = fails + 100 + left + 2 * (math.ceil(left / 10) - 1)
+    assert lived(done) == [(0, 0, fails, "failed"), (0, fails + 100, end, "finished")]
+    assert part(done, 0, "lost") == fails - paid - safe
+    assert part(done, 0, "overheads") == paid + 2 * (math.ceil(left / 10) - 1)
+
+
 def test_waiting_for_a_node_that_is_out_is_an_outage():
     changes = Changes(faults=Faults(maintenance=(Maintenance(0, math.inf, 5, 8),)))
     done = play(Case((Node(1),), (job(0, 10, ONE),)), "fifo", changes, "strict")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from gputwin.analysis.blocking import blocking
@@ -86,23 +87,27 @@ def by_tenant(result: SimulationResult, use: pl.DataFrame | None = None) -> Tena
 
 def _segments(result: SimulationResult, jobs: pl.DataFrame) -> pl.DataFrame:
     """Return the run's segments with tenant, GPUs held and their model."""
-    gpus = (pl.col("gpu_count").cast(pl.Int64) * pl.col("gpu_milli")).sum() / WHOLE_GPU_MILLI
-    models = result.nodes.with_row_index("node").select("node", "gpu_model")
-    held = (
-        result.placements.join(models, on="node")
-        .group_by("segment", maintain_order=True)
-        .agg(gpus.alias("gpus"), pl.first("gpu_model"))
-    )
     last = pl.col("end_time").filter(pl.col("end_time").is_finite()).max()
     return (
-        result.segments.with_row_index("segment")
-        .join(held, on="segment", how="left", maintain_order="left")
+        result.segments.with_columns(_held(result))
         .join(jobs.select("job", "job_id", "tenant"), on="job", maintain_order="left")
-        .with_columns(
-            pl.when(pl.col("end_time").is_finite()).then("end_time").otherwise(last).alias("end_time"),
-            pl.col("gpus").fill_null(0.0),
-        )
+        .with_columns(pl.when(pl.col("end_time").is_finite()).then("end_time").otherwise(last).alias("end_time"))
     )
+
+
+def _held(result: SimulationResult) -> list[pl.Series]:
+    """Return the GPUs that each segment holds, and the model of its first instance's node."""
+    placements, count = result.placements, result.segments.height
+    segment = placements["segment"].to_numpy()
+    milli = placements["gpu_count"].to_numpy().astype(np.int64) * placements["gpu_milli"].to_numpy()
+    node = np.full(count, -1, np.int64)
+    # The last to be written stays, so the first instance is written last.
+    node[segment[::-1]] = placements["node"].to_numpy()[::-1]
+    numbers = pl.Series(node).replace(-1, None)
+    return [
+        pl.Series("gpus", np.bincount(segment, milli, count) / WHOLE_GPU_MILLI),
+        result.nodes["gpu_model"].gather(numbers).alias("gpu_model"),
+    ]
 
 
 def _holds(segments: pl.DataFrame) -> pl.DataFrame:
@@ -117,23 +122,25 @@ def _holds(segments: pl.DataFrame) -> pl.DataFrame:
 
 def _waits(result: SimulationResult, jobs: pl.DataFrame, segments: pl.DataFrame) -> pl.DataFrame:
     """Return when each job waited: before it first ran, and between a stop and the next start."""
+    every = sorted(set(result.nodes["gpu_model"].drop_nulls()))
+    models = pl.col("models").first()
+    is_any = models.list.sort().list.join("|") == "|".join(every)
     allowed = result.groups.group_by("shape", maintain_order=True).agg(
-        pl.col("models").first().list.join("|").alias("allowed")
+        pl.when(~is_any).then(models.list.join("|")).alias("allowed")
     )
-    every = "|".join(sorted(set(result.nodes["gpu_model"].drop_nulls())))
     columns = ["job", "tenant", "submit_time", "gpus", "shape", _charged_share(jobs)]
     waiting = jobs.filter(pl.col("wait_seconds") > 0).select(columns)
     stretches = segments.select("job", "start_time", "end_time").sort("job", "start_time")
-    before = pl.coalesce(pl.col("end_time").shift(1).over("job"), "submit_time")
+    is_first = pl.col("job") != pl.col("job").shift(1, fill_value=-1)
+    before = pl.when(is_first).then("submit_time").otherwise(pl.col("end_time").shift(1))
     found = stretches.join(waiting, on="job", how="inner", maintain_order="left").with_columns(before.alias("since"))
     found = found.join(allowed, on="shape", how="left", maintain_order="left")
-    is_any = pl.col("allowed").str.split("|").list.sort().list.join("|") == every
     return found.select(
         "tenant",
         pl.col("since").alias("start"),
         pl.col("start_time").alias("end"),
         (pl.col("gpus") * pl.col("charged")).alias("gpus"),
-        pl.when(~is_any).then("allowed").alias("allowed"),
+        "allowed",
     )
 
 

@@ -83,8 +83,10 @@ def measure_command(command: Command, jobs: int | None, seed: int) -> CommandMea
 def cpu_of(arguments: Sequence[str], folder: Path) -> tuple[resource.struct_rusage, str]:
     """Return what a fresh `gputwin` with these arguments used, and what it printed."""
     output = folder / "printed"
+    # A second start finds the modules' bytecode, as it does for users.
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     with output.open("w", encoding="utf-8") as printed:
-        process = subprocess.Popen([sys.executable, "-c", COMMAND, *arguments], stdout=printed)
+        process = subprocess.Popen([sys.executable, "-c", COMMAND, *arguments], stdout=printed, env=environment)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:

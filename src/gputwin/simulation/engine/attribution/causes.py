@@ -14,9 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit.index import FULL, GPU_ONLY, LOG_END, NO_LIMIT, NO_NETWORK, Index
-from gputwin.simulation.engine.fit.totals import FitTotals, has_room_for
-from gputwin.simulation.engine.state.records import FREE_MODELS, Floats, Ints, Machines, Records, wide
+from gputwin.simulation.engine.state.records import Floats, Ints, Records
 
 CAUSE_NAMES = (
     "behind_other_job",
@@ -114,45 +112,3 @@ def blame_head(causes: Causes, j: int, cause: int, now: float) -> None:
         causes.head_clock[:] = 0.0
     causes.head[1] = cause
     causes.head_clock[CAUSES] = now
-
-
-@compiled
-def cause_of(
-    machines: Machines,
-    requests: Records,
-    shapes: Records,
-    groups: Records,
-    index: Index,
-    totals: FitTotals,
-    s: int,
-    lacks_room: bool,
-) -> int:
-    """Return what keeps a job of shape s from starting now; `lacks_room`: it has one group, known to have no room."""
-    free, shape = machines.free, shapes[s]
-    # A shape of one group that is known not to fit need not be asked again.
-    asked_before = shape.groups == 1 and shape.fits == 0 and shape.checked == index.log_end[LOG_END]
-    alone = lacks_room or asked_before
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        r, size = wide(groups[g].request), wide(groups[g].size)
-        request = requests[r]
-        if not alone and has_room_for(totals, index, machines, requests, r, size, FULL):
-            continue
-        if request.gpu_count > 0:
-            needed = size * request.gpu_count * request.gpu_milli
-            allowed, everywhere = 0, 0
-            for m in range(free.size - FREE_MODELS):
-                everywhere += free[FREE_MODELS + m]
-                if index.allowed[r, m]:
-                    allowed += free[FREE_MODELS + m]
-            if allowed < needed:
-                return GPU_MODEL if everywhere >= needed else GPU
-            if not has_room_for(totals, index, machines, requests, r, size, GPU_ONLY):
-                return FRAGMENTATION
-        if request.max_per_node >= 0 and has_room_for(totals, index, machines, requests, r, size, NO_LIMIT):
-            return MAX_PER_NODE
-        if request.rdma > 0 and has_room_for(totals, index, machines, requests, r, size, NO_NETWORK):
-            return RDMA
-        enough = free[0] >= size * request.cpu and free[1] >= size * request.memory and free[2] >= size * request.disk
-        return FRAGMENTATION if request.gpu_count == 0 and enough else CPU_MEMORY
-    # Each group would fit alone: together they get in each other's way.
-    return FRAGMENTATION

@@ -10,10 +10,11 @@ unless it asks for network cards or has a limit per node.
 
 from __future__ import annotations
 
-from gputwin.simulation.engine.attribution.causes import BEHIND, OUTAGE, QUOTA, STARTUP, blame, cause_of
+from gputwin.simulation.engine.attribution.causes import BEHIND, QUOTA, blame
+from gputwin.simulation.engine.attribution.reasons import needs_no_totals, reason
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.counting import catch_up, hold, release
-from gputwin.simulation.engine.fit.index import FULL, LOG_END, has_room
+from gputwin.simulation.engine.fit.index import LOG_END
 from gputwin.simulation.engine.fit.kinds import (
     HIGH,
     LOW,
@@ -25,8 +26,9 @@ from gputwin.simulation.engine.fit.kinds import (
     sum_free,
     total_of_kind,
 )
+from gputwin.simulation.engine.fit.questions import blocked_by, lacks_room
 from gputwin.simulation.engine.fit.rows import set_limits
-from gputwin.simulation.engine.fit.thresholds import PER_KIND
+from gputwin.simulation.engine.fit.thresholds import PER_KIND, set_waits
 from gputwin.simulation.engine.fit.totals import (
     CHANGED,
     HEAD,
@@ -42,51 +44,9 @@ from gputwin.simulation.engine.fit.totals import (
 )
 from gputwin.simulation.engine.queue.jobs import LISTED
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
-from gputwin.simulation.engine.state.outages import ASKED, BOOTS, OUT, hidden_room
+from gputwin.simulation.engine.state.outages import ASKED, OUT
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.world import World
-
-
-@compiled
-def reason(world: World, s: int) -> int:
-    """Return what keeps a job of shape s from starting now."""
-    booting = world.outages.count[BOOTS]
-    if booting > 0 and _would_fit(world, s, True):
-        return wide(STARTUP)
-    if world.outages.count[OUT] > booting and _would_fit(world, s, False):
-        return wide(OUTAGE)
-    alone = world.queue.shapes[s].joined == KNOWN and _needs_no_totals(world, s)
-    return cause_of(
-        world.machines, world.requests, world.queue.shapes, world.groups, world.index, world.totals, s, alone
-    )
-
-
-@compiled
-def _would_fit(world: World, s: int, booting: bool) -> bool:
-    """Return whether shape s lacks room now, and each of its groups would have it if no node were out.
-
-    `booting`: if those that boot were up.
-    """
-    shape, lacks = world.queue.shapes[s], False
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        r, size = wide(world.groups[g].request), wide(world.groups[g].size)
-        if not has_room(world.index, world.machines, world.requests, r, size, FULL):
-            lacks = True
-            hidden = hidden_room(world.outages, world.machines, world.requests, world.index.allowed, r, booting)
-            visible = size - hidden
-            if visible > 0 and not has_room(world.index, world.machines, world.requests, r, visible, FULL):
-                return False
-    return lacks
-
-
-@inlined
-def _needs_no_totals(world: World, s: int) -> bool:
-    """Return whether shape s has no entries: nobody asks whether it has room, since it has none while it waits."""
-    shape = world.queue.shapes[s]
-    if world.settings[0].totals != 0 or shape.groups > 1:
-        return False
-    request = world.requests[world.groups[shape.first_group].request]
-    return request.max_per_node < 0 and request.rdma == 0
 
 
 @inlined
@@ -118,7 +78,9 @@ def _open_entries(world: World, s: int, now: float) -> None:
     """Open entries for shape s, and give the verdict on it."""
     totals, shape = world.totals, world.queue.shapes[s]
     shape.joined = KNOWN
-    if _needs_no_totals(world, s):
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        set_waits(totals.thresholds, wide(g), wide(1))
+    if needs_no_totals(world, s):
         lacking = wide(shape.first_group)
         k = wide(totals.entries[world.groups[lacking].request].kind)
         hold_kind(totals.kinds, totals.thresholds, totals.entries.size, world.machines, world.requests, k)
@@ -132,7 +94,7 @@ def _open_entries(world: World, s: int, now: float) -> None:
                 hold(totals, world.index, world.machines, world.requests, wide(entry.no_limit), size)
             if entry.no_network >= 0:
                 hold(totals, world.index, world.machines, world.requests, wide(entry.no_network), size)
-        lacking = _lacking(world, s)
+        lacking = blocked_by(world, s)
     if world.queue.tree.branches.size > 0:
         watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
     consider(world, s, now)
@@ -146,7 +108,9 @@ def end_waiting(world: World, s: int) -> None:
     shape.joined = 0 if known else LEFT
     if not known:
         return
-    if _needs_no_totals(world, s):
+    for g in range(shape.first_group, shape.first_group + shape.groups):
+        set_waits(totals.thresholds, wide(g), wide(0))
+    if needs_no_totals(world, s):
         release_kind(totals.kinds, wide(totals.entries[world.groups[shape.first_group].request].kind))
         return
     for g in range(shape.first_group, shape.first_group + shape.groups):
@@ -208,28 +172,30 @@ def _move_mark(world: World, k: int, total: int, now: float) -> None:
     mark, entries = world.totals.thresholds.marks[k], world.totals.thresholds.entries
     while mark.at < mark.end and entries[mark.at].amount <= total:
         mark.at += 1
-        _consider_group(world, entries[mark.at - 1].group, now)
+        _consider_group(world, wide(mark.at - 1), now)
     while mark.at > mark.begin and entries[mark.at - 1].amount > total:
         mark.at -= 1
-        _consider_group(world, entries[mark.at].group, now)
+        _consider_group(world, wide(mark.at), now)
 
 
-@compiled
-def _consider_group(world: World, g: int, now: float) -> None:
-    s = wide(world.totals.shape_of[g])
-    if world.queue.shapes[s].joined == KNOWN:
-        consider(world, s, now)
+@inlined
+def _consider_group(world: World, at: int, now: float) -> None:
+    """Look at the shape of the group whose amount is entry `at` of the thresholds, if it waits."""
+    entry = world.totals.thresholds.entries[at]
+    if entry.waits != 0:
+        consider(world, wide(world.totals.shape_of[entry.group]), now)
 
 
 @compiled
 def consider(world: World, s: int, now: float) -> None:
     """Give the verdict on shape s: whether each of its groups has room, and what its jobs wait for."""
     shape, totals = world.queue.shapes[s], world.totals
-    lacking = wide(shape.first_group) if _needs_no_totals(world, s) else _lacking(world, s)
+    lacking = wide(shape.first_group) if needs_no_totals(world, s) else blocked_by(world, s)
     fits = lacking == ANYTHING
     if world.settings[0].totals != 0:
         _set_open(world, s, fits)
-        if not fits and world.queue.tree.branches.size > 0 and not _lacks(world, wide(shape.watched)):
+        tells = shape.watched >= 0 and lacks_room(world, wide(shape.watched))
+        if not fits and world.queue.tree.branches.size > 0 and not tells:
             # It waited for a group that lacked room only beside a reservation.
             watch(world.queue.tree, world.queue.jobs, world.queue.shapes, s, lacking)
     if world.settings[0].attributes == 0:
@@ -241,22 +207,6 @@ def consider(world: World, s: int, now: float) -> None:
         cause = BEHIND if behind else reason(world, s)
     if cause != shape.cause:
         blame(world.causes, world.queue.shapes, s, cause, now)
-
-
-@inlined
-def _lacking(world: World, s: int) -> int:
-    """Return the first group of shape s that lacks room, taken alone; ANYTHING where each has room."""
-    shape = world.queue.shapes[s]
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        if _lacks(world, wide(g)):
-            return wide(g)
-    return ANYTHING
-
-
-@inlined
-def _lacks(world: World, g: int) -> bool:
-    """Return whether group g lacks room, by its total."""
-    return g >= 0 and total_of(world.totals, wide(world.groups[g].request)) < world.groups[g].size
 
 
 @inlined

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END, NO_LIMIT, NO_NETWORK, Index
-from gputwin.simulation.engine.fit.kinds import count_gpus, hold_kind, may_run_on, release_kind
+from gputwin.simulation.engine.fit.kinds import count_gpus, hold_kind, may_run_on, release_kind, set_marks_of_kind
 from gputwin.simulation.engine.fit.rows import TOTAL, add_changes, add_row, is_outside, remove_row, set_limits
 from gputwin.simulation.engine.fit.thresholds import set_mark
 from gputwin.simulation.engine.fit.totals import CAUGHT_UP, CHANGED, ROUND, FitTotals, total_of
@@ -176,22 +176,17 @@ def _room_seen(totals: FitTotals, requests: Records, t: int, n: int) -> int:
 @compiled
 def hold(totals: FitTotals, index: Index, machines: Machines, requests: Records, t: int, size: int) -> None:
     """Let one more group of `size` instances wait with entry t, opened for the first. The totals are up to date."""
-    entry = totals.entries[t]
+    entry, k = totals.entries[t], wide(totals.entries[t].kind)
     entry.holders += 1
     if entry.holders == 1:
-        hold_kind(totals.kinds, totals.thresholds, totals.entries.size, machines, requests, wide(entry.kind))
+        hold_kind(totals.kinds, totals.thresholds, totals.entries.size, machines, requests, k)
         _settle(totals, requests, t, size)
-        _set_mark(totals, t)
-    elif entry.covered_by >= 0 and size > entry.covered:
-        _unlink(totals, t)
-        _settle(totals, requests, t, size)
-        # Nobody else asks for as much.
-        _set_mark(totals, t)
-
-
-@inlined
-def _set_mark(totals: FitTotals, t: int) -> None:
-    """Put the mark of entry t where its total is."""
+    else:
+        set_marks_of_kind(totals.kinds, totals.thresholds, totals.entries.size, machines, k)
+        if entry.covered_by >= 0 and size > entry.covered:
+            _unlink(totals, t)
+            _settle(totals, requests, t, size)
+    # Whoever waited before is on the same side of the mark as it was.
     set_mark(totals.thresholds, t, total_of(totals, t))
     set_limits(totals.rows, totals.thresholds, totals.entries, t)
 

@@ -208,12 +208,6 @@ def next_fit(index: Index, machines: Machines, requests: Records, r: int, start:
 
 
 @compiled
-def has_room(index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int) -> bool:
-    """Return whether `size` instances of r fit on all nodes together, counting what `relaxed` says."""
-    return room_up_to(index, machines, requests, r, size, relaxed) >= size
-
-
-@compiled
 def room_up_to(index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int) -> int:
     """Return how many instances of r fit on all nodes together; no more are counted once there are `size`."""
     n, room = -1, 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.room import room_of_gpus
-from gputwin.simulation.engine.fit.thresholds import ENDLESS, PER_KIND, Thresholds, set_mark
+from gputwin.simulation.engine.fit.thresholds import ENDLESS, PER_KIND, Thresholds, above, below, set_mark
 from gputwin.simulation.engine.state.records import FREE_MODELS, Ints, Machines, Records, SmallInts, wide
 
 KIND = np.dtype(
@@ -131,16 +131,22 @@ def hold_kind(
             if may_run_on(kind, machines.nodes[n].model):
                 kind.total += kinds.rooms[n, kind.ask]
         kind.least_cpu = kind.least_memory = ENDLESS
-        sum_free(kinds, machines)
-        for c in range(PER_KIND):
-            set_mark(thresholds, entries + PER_KIND * k + c, total_of_kind(kinds, machines, k, c))
-            set_limits_of_kind(kinds, thresholds, entries, PER_KIND * k + c)
         for m in range(kinds.listed.shape[0]):
             if m == kinds.listed.shape[0] - 1 or may_run_on(kind, m):
                 kinds.listed[m, kinds.counts[m]] = k
                 kinds.listed_at[m, k] = kinds.counts[m]
                 kinds.counts[m] += 1
     kind.holders += 1
+    set_marks_of_kind(kinds, thresholds, entries, machines, k)
+
+
+@compiled
+def set_marks_of_kind(kinds: Kinds, thresholds: Thresholds, entries: int, machines: Machines, k: int) -> None:
+    """Put the marks of kind k where its totals are; nobody who waited before is concerned."""
+    sum_free(kinds, machines)
+    for c in range(PER_KIND):
+        set_mark(thresholds, entries + PER_KIND * k + c, total_of_kind(kinds, machines, k, c))
+        set_limits_of_kind(kinds, thresholds, entries, PER_KIND * k + c)
 
 
 @compiled
@@ -203,6 +209,5 @@ def total_of_kind(kinds: Kinds, machines: Machines, k: int, c: int) -> int:
 @inlined
 def set_limits_of_kind(kinds: Kinds, thresholds: Thresholds, entries: int, i: int) -> None:
     """Note between which thresholds the mark of total i of all kinds stands."""
-    mark = thresholds.marks[entries + i]
-    kinds.limits[LOW, i] = thresholds.entries[mark.at - 1].amount if mark.at > mark.begin else -ENDLESS
-    kinds.limits[HIGH, i] = thresholds.entries[mark.at].amount if mark.at < mark.end else ENDLESS
+    kinds.limits[LOW, i] = below(thresholds, entries + i, wide(-ENDLESS))
+    kinds.limits[HIGH, i] = above(thresholds, entries + i)

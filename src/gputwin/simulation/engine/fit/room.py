@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.state.records import APPLICATIONS, FREE_MODELS, WHOLE, Flags, Machines, Records
+from gputwin.simulation.engine.state.records import APPLICATIONS, WHOLE, Flags, Machines, Records
 
 MANY = 1 << 20
 """Where nothing limits: more instances than any gang has."""
@@ -121,21 +119,3 @@ def limit_room(machines: Machines, requests: Records, r: int, n: int) -> int:
     if machines.caps.shape[1] > 0:
         most = min(most, machines.caps[n, request.application - APPLICATIONS])
     return max(most - machines.residents[n, request.application], 0)
-
-
-@inlined
-def enough_in_all(machines: Machines, requests: Records, groups: Records, shape: Any, allowed: Flags) -> bool:
-    """Return whether as much is free over all nodes as the instances of a shape ask for; places are not looked for."""
-    cpu = memory = 0
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        request, size = requests[groups[g].request], groups[g].size
-        cpu += size * request.cpu
-        memory += size * request.memory
-        if request.gpu_count > 0:
-            milli = 0
-            for m in range(machines.free.size - FREE_MODELS):
-                if allowed[groups[g].request, m]:
-                    milli += machines.free[FREE_MODELS + m]
-            if milli < size * request.gpu_count * request.gpu_milli:
-                return False
-    return machines.free[0] >= cpu and machines.free[1] >= memory

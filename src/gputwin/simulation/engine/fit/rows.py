@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined, vectorized
-from gputwin.simulation.engine.fit.thresholds import Thresholds
+from gputwin.simulation.engine.fit.thresholds import Thresholds, above, below
 from gputwin.simulation.engine.state.records import Floats, Ints, Records, SmallInts, wide
 
 PER_CPU, PER_MEMORY, MOST, TOTAL, LOW, HIGH, FIELDS = range(7)
@@ -20,7 +20,6 @@ PER_CPU, PER_MEMORY, MOST, TOTAL, LOW, HIGH, FIELDS = range(7)
 total; it passes a threshold below LOW or from HIGH on."""
 _NOTHING = 1e-9
 """Instead of asking for none of a resource, which cannot be divided by."""
-_ENDLESS = 1e300
 
 
 class Rows(NamedTuple):
@@ -70,10 +69,10 @@ def remove_row(rows: Rows, entries: Records, kinds: Records, t: int) -> None:
 @compiled
 def set_limits(rows: Rows, thresholds: Thresholds, entries: Records, t: int) -> None:
     """Note between which thresholds the mark of entry t stands."""
-    i, mark = wide(entries[t].row), thresholds.marks[t]
+    i = wide(entries[t].row)
     if i >= 0:
-        rows.columns[LOW, i] = thresholds.entries[mark.at - 1].amount if mark.at > mark.begin else -1
-        rows.columns[HIGH, i] = thresholds.entries[mark.at].amount if mark.at < mark.end else _ENDLESS
+        rows.columns[LOW, i] = below(thresholds, t, wide(-1))
+        rows.columns[HIGH, i] = above(thresholds, t)
 
 
 @inlined

@@ -2,7 +2,8 @@
 
 Each total is compared with one amount per task group only: the room of a request with the group's size, free GPUs with the
 GPUs it needs. So the groups of each total are sorted by that amount once, and a mark says how many of them the total
-reaches. When the total changes, only the groups between the old and the new mark are looked at.
+reaches. When the total changes, only the groups between the old and the new mark are looked at, and the mark is moved only
+when the total passes the amount of a group that waits.
 """
 
 from __future__ import annotations
@@ -11,13 +12,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.state.records import Ints, Records
+from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.state.records import Ints, Records, SmallInts, wide
 
-ENTRY = np.dtype([("amount", np.int64), ("group", np.int64)], align=True)
+ENTRY = np.dtype([("amount", np.int64), ("group", np.int32), ("waits", np.int32)], align=True)
+"""`waits`: 1 where somebody waits with a shape that has this group."""
 
 MARK = np.dtype([("begin", np.int32), ("end", np.int32), ("at", np.int32)], align=True)
-"""The groups of one total are entries begin..end; it reaches those before `at`."""
+"""The groups of one total are entries begin..end; of those that wait, it reaches the ones before `at`."""
 
 ENDLESS = 1 << 62
 """No total is as large."""
@@ -33,6 +35,9 @@ class Thresholds(NamedTuple):
 
     entries: Records
     marks: Records
+    places: (
+        SmallInts  # [PER_KIND + 1, g]: where group g is among the entries of its request and of each total of its kind
+    )
 
 
 def make_thresholds(requests: Records, groups: Records, account_request: Ints, kind_of: Ints, kinds: int) -> Thresholds:
@@ -53,7 +58,10 @@ def make_thresholds(requests: Records, groups: Records, account_request: Ints, k
         mine = marks[account_request.size + c :: PER_KIND]
         mine["begin"], mine["end"] = bounds[:-1] + (c + 1) * groups.size, bounds[1:] + (c + 1) * groups.size
     marks["at"] = marks["begin"]
-    return Thresholds(np.concatenate(parts), marks)
+    places = np.zeros((len(parts), groups.size), np.int32)
+    for c, part in enumerate(parts):
+        places[c, part["group"]] = np.arange(groups.size) + c * groups.size
+    return Thresholds(np.concatenate(parts), marks, places)
 
 
 def _sorted(of: Ints, amount: Ints) -> Records:
@@ -62,6 +70,33 @@ def _sorted(of: Ints, amount: Ints) -> Records:
     entries = np.zeros(order.size, ENTRY)
     entries["amount"], entries["group"] = amount[order], order
     return entries
+
+
+@inlined
+def set_waits(thresholds: Thresholds, g: int, waits: int) -> None:
+    """Note that somebody waits with group g, or nobody any more."""
+    for c in range(thresholds.places.shape[0]):
+        thresholds.entries[thresholds.places[c, g]].waits = waits
+
+
+@inlined
+def below(thresholds: Thresholds, k: int, nothing: int) -> int:
+    """Return the largest amount of a group that waits which the total of mark k reaches; `nothing` where there is none."""
+    mark = thresholds.marks[k]
+    at, begin = wide(mark.at) - 1, wide(mark.begin)
+    while at >= begin and thresholds.entries[at].waits == 0:
+        at -= 1
+    return thresholds.entries[at].amount if at >= begin else nothing
+
+
+@inlined
+def above(thresholds: Thresholds, k: int) -> int:
+    """Return the least amount of a group that waits which the total of mark k does not reach."""
+    mark = thresholds.marks[k]
+    at, end = wide(mark.at), wide(mark.end)
+    while at < end and thresholds.entries[at].waits == 0:
+        at += 1
+    return thresholds.entries[at].amount if at < end else ENDLESS
 
 
 @compiled

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FULL, GPU_ONLY, NO_LIMIT, NO_NETWORK, Index, has_room
+from gputwin.simulation.engine.compiled import inlined
+from gputwin.simulation.engine.fit.index import FULL, NO_LIMIT, NO_NETWORK
 from gputwin.simulation.engine.fit.kinds import Kinds, make_kinds
 from gputwin.simulation.engine.fit.rows import Rows, make_rows, total_in
 from gputwin.simulation.engine.fit.thresholds import Thresholds, make_thresholds
@@ -164,21 +164,6 @@ def note_arrival(totals: FitTotals, shapes: Records, s: int) -> None:
         shapes[s].arrived = 1
         totals.lists[ARRIVALS, totals.state[ARRIVALS]] = s
         totals.state[ARRIVALS] += 1
-
-
-@compiled
-def has_room_for(
-    totals: FitTotals, index: Index, machines: Machines, requests: Records, r: int, size: int, relaxed: int
-) -> bool:
-    """Return what `has_room` does; from the entry, where it is open and has caught up."""
-    entry = totals.entries[r]
-    kind = totals.kinds.records[entry.kind]
-    if relaxed == GPU_ONLY and kind.holders > 0:
-        return kind.total >= size
-    if entry.holders == 0:
-        return has_room(index, machines, requests, r, size, relaxed)
-    t = wide(r) if relaxed == FULL else wide(entry.no_limit) if relaxed == NO_LIMIT else wide(entry.no_network)
-    return total_of(totals, t) >= size
 
 
 @inlined

@@ -9,6 +9,7 @@ from typing import Any
 
 from gputwin.simulation.engine.attribution.waiting import count_changes, end_pass
 from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.fit.totals import ARRIVALS, NEW_SHAPES, OPEN_SHAPES, forget_new
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.placing.place import fits, place
@@ -19,7 +20,6 @@ from gputwin.simulation.engine.queue.startable import (
     SHORT_ONLY,
     gather,
     gather_shape,
-    lacking,
     list_touched,
     next_beside,
     start_gathering,
@@ -59,7 +59,7 @@ def easy_pass(
     count_changes(world)
     start_gathering(world)
     for k in range(count):
-        gather_shape(world, wide(queue.candidates[k]))
+        gather_shape(world, wide(queue.candidates[k]), False)
     gather(world, nodes, window, first_shape)
     while True:
         j = next_beside(world, window)
@@ -119,5 +119,5 @@ def close_for(world: World, s: int, ends_before: bool) -> None:
     """Let nobody of shape s overtake any more in this pass, or only those that end before the reservation begins."""
     count_changes(world)
     world.queue.shapes[s].reach = CLOSED if ends_before else SHORT_ONLY
-    g = lacking(world, s)
+    g = blocked_by(world, s)
     wait_for(world, s, g if g != ANYTHING or ends_before else lacks_beside(world, s))

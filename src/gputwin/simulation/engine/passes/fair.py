@@ -11,12 +11,13 @@ from typing import Any
 
 from gputwin.simulation.engine.attribution.waiting import consider, end_pass
 from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.fit.totals import KNOWN, NEW_SHAPES, NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.placing.place import fits, place, unplace
 from gputwin.simulation.engine.queue.jobs import first
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
-from gputwin.simulation.engine.queue.startable import has_all_room, lacking, list_touched, measure_free, wait_for
+from gputwin.simulation.engine.queue.startable import has_all_room, list_touched, measure_free, wait_for
 from gputwin.simulation.engine.queue.tree_turns import collect_with_room, reached_of, reached_of_all
 from gputwin.simulation.engine.queue.turns import (
     begin_turns,
@@ -71,7 +72,7 @@ def fill(world: World, nodes: int, now: float, score: Any, devices: Any, turn: A
             refresh_turns(world, now, turn, gate)
         else:
             queue.shapes[s].tried = world.counters[0].passes
-            wait_for(world, s, lacking(world, s))
+            wait_for(world, s, blocked_by(world, s))
         if not by_tree:
             count = _still_to_ask(world, count)
     end_fair_pass(world, wide(NOBODY), now)

@@ -6,12 +6,13 @@ from typing import Any
 
 from gputwin.simulation.engine.attribution.waiting import count_changes, end_pass
 from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.fit.totals import NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.placing.place import place
 from gputwin.simulation.engine.queue.jobs import first_of_all
-from gputwin.simulation.engine.queue.startable import lacking, wait_for
+from gputwin.simulation.engine.queue.startable import wait_for
 from gputwin.simulation.engine.queue.with_room import gather_with_room, next_with_room
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.world import World
@@ -37,7 +38,7 @@ def greedy_pass(
         if not placed:
             s = wide(jobs[j].shape)
             shapes[s].tried = world.counters[0].passes
-            wait_for(world, s, lacking(world, s))
+            wait_for(world, s, blocked_by(world, s))
     end_pass(world, NOBODY, now)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FULL, has_room, room_on
+from gputwin.simulation.engine.fit.index import FULL
+from gputwin.simulation.engine.fit.questions import room, total
 from gputwin.simulation.engine.passes.victims import free_on_trial, stop_needed
 from gputwin.simulation.engine.state.records import UP, change, wide
 from gputwin.simulation.engine.trials.journal import keep
@@ -48,7 +49,7 @@ def _short_of(world: World, j: int) -> int:
     shape = world.queue.shapes[world.queue.jobs[j].shape]
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r, size = wide(world.groups[g].request), wide(world.groups[g].size)
-        if not has_room(world.index, world.machines, world.requests, r, size, FULL):
+        if total(world, r, size, FULL) < size:
             return r
     return wide(world.groups[shape.first_group].request)
 
@@ -85,7 +86,7 @@ def _victims_on(world: World, j: int, r: int, n: int, count: int) -> int:
     Returns their number; 0 where there is nobody of lower priority or their going does not help.
     """
     jobs, lower = world.queue.jobs, world.freed
-    wanted = room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) + 1
+    wanted = room(world, r, n) + 1
     many, i, latest = 0, wide(world.machines.nodes[n].first_slot), wide(-1)
     while i >= 0:
         v = wide(world.links[i].job)
@@ -100,12 +101,12 @@ def _victims_on(world: World, j: int, r: int, n: int, count: int) -> int:
         latest, i = v, wide(world.links[i].next)
     for k in range(many):
         _shift_on(world, wide(lower[k]), n, wide(-1))
-    helps = many > 0 and room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) >= wanted
+    helps = many > 0 and room(world, r, n) >= wanted
     kept = 0
     for k in range(many):
         v = wide(lower[k])
         _shift_on(world, v, n, wide(1))
-        if helps and room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) < wanted:
+        if helps and room(world, r, n) < wanted:
             _shift_on(world, v, n, wide(-1))
             lower[kept] = v
             kept += 1

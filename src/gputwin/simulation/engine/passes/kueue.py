@@ -16,13 +16,13 @@ from typing import Any
 
 from gputwin.simulation.engine.attribution.waiting import consider, end_pass
 from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.fit.totals import KNOWN, NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.passes.victims import stop_all
 from gputwin.simulation.engine.placing.place import place
 from gputwin.simulation.engine.queue.jobs import LISTED, before, first
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
-from gputwin.simulation.engine.queue.startable import lacking
 from gputwin.simulation.engine.quotas.classical import compiled_classical_victims
 from gputwin.simulation.engine.quotas.fair import compiled_fair_victims
 from gputwin.simulation.engine.quotas.usage import borrows_with, fits, give_back, share, take
@@ -57,7 +57,7 @@ def _admit(world: World, now: float, order: Any, promotion: Any, score: Any, dev
         j = first(queue, s)
         placed = False
         if fits(cohorts, _queue(world, s), s, True):
-            placed = lacking(world, s) == ANYTHING and place(world, j, score, devices)
+            placed = blocked_by(world, s) == ANYTHING and place(world, j, score, devices)
         elif (
             preempts
             and cohorts.stopped_in[s] != world.counters[0].passes
@@ -89,7 +89,7 @@ def _candidates(world: World, preempts: bool) -> int:
         s = wide(queue.listed[k])
         q = _queue(world, s)
         if fits(cohorts, q, s, True):
-            may = lacking(world, s) == ANYTHING
+            may = blocked_by(world, s) == ANYTHING
         else:
             may = preempts and (cohorts.reclaims[q] != NEVER or (cohorts.within[q] != NEVER and cohorts.latest[q] >= 0))
         queue.shapes[s].reach = _IN if may else _OUT

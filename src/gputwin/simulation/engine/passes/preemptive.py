@@ -11,9 +11,11 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.attribution.causes import blame_head
-from gputwin.simulation.engine.attribution.waiting import end_pass, reason
+from gputwin.simulation.engine.attribution.reasons import reason
+from gputwin.simulation.engine.attribution.waiting import end_pass
 from gputwin.simulation.engine.changes.sizes import shrink_for
 from gputwin.simulation.engine.compiled import compiled, inlined
+from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.fit.totals import NOBODY
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.passes.benefit import has_waited, pays
@@ -22,7 +24,6 @@ from gputwin.simulation.engine.passes.victims import free_on_trial, stop_needed
 from gputwin.simulation.engine.placing.place import fits, place
 from gputwin.simulation.engine.queue.jobs import LISTED, before, first, last, previous
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
-from gputwin.simulation.engine.queue.startable import lacking
 from gputwin.simulation.engine.state.lives import RUNNING_ROOT, seconds_left
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.trials.undo import begin_for
@@ -63,7 +64,7 @@ def greedy_preemptive_pass(
             if before(jobs, other, j):
                 at, j = k, other
         s = wide(candidates[at])
-        placed = lacking(world, s) == ANYTHING and place(world, j, score, devices)
+        placed = blocked_by(world, s) == ANYTHING and place(world, j, score, devices)
         if not placed and make_room(world, j, now, order, promotion, claim, score, devices):
             placed = place(world, j, score, devices)
             count = _add_candidates(world, count)
@@ -98,7 +99,7 @@ def _candidates(world: World, now: float, claim: Any) -> int:
     for k in range(queue.counts[LISTED]):
         s = wide(queue.listed[k])
         shape = queue.shapes[s]
-        may = world.settings[0].elastic != 0 or lacking(world, s) == ANYTHING
+        may = world.settings[0].elastic != 0 or blocked_by(world, s) == ANYTHING
         if not may and worst >= 0:
             may = _claim(world, first(queue, s), now, claim) < queue.jobs[worst].key
         shape.reach = _IN if may else _OUT
@@ -118,7 +119,7 @@ def _add_candidates(world: World, count: int) -> int:
         shape = queue.shapes[s]
         if shape.reach == _IN or shape.tried == world.counters[0].passes or shape.waiting == 0:
             continue
-        if yielded or lacking(world, s) == ANYTHING:
+        if yielded or blocked_by(world, s) == ANYTHING:
             queue.candidates[count] = s
             shape.reach = _IN
             count += 1

@@ -13,13 +13,14 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled
+from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.passes.fair import fill
 from gputwin.simulation.engine.passes.victims import free_on_trial, stop_needed
 from gputwin.simulation.engine.placing.place import place
 from gputwin.simulation.engine.queue.jobs import before, first
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
-from gputwin.simulation.engine.queue.startable import lacking, list_touched
+from gputwin.simulation.engine.queue.startable import list_touched
 from gputwin.simulation.engine.queue.turns import begin_turns, refresh_turns
 from gputwin.simulation.engine.state.records import FREE_MODELS, wide
 from gputwin.simulation.engine.state.tenants import GPU
@@ -46,7 +47,7 @@ def reclaim_pass(
         if s < 0:
             break
         j = first(world.queue, s)
-        placed = lacking(world, s) == ANYTHING and place(world, j, score, devices)
+        placed = blocked_by(world, s) == ANYTHING and place(world, j, score, devices)
         if not placed and _take_back(world, j, now, order, promotion, score, devices):
             placed = place(world, j, score, devices)
         if placed:

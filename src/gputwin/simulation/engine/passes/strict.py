@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.attribution.causes import blame_head
-from gputwin.simulation.engine.attribution.waiting import reason
+from gputwin.simulation.engine.attribution.reasons import reason
 from gputwin.simulation.engine.lifecycle import start_waiting
 from gputwin.simulation.engine.placing.place import fits, place
 from gputwin.simulation.engine.queue.jobs import first

@@ -10,8 +10,8 @@ from typing import Any
 
 from gputwin.simulation.engine.changes.handle import wait_again
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FULL, room_on, touch
-from gputwin.simulation.engine.fit.room import enough_in_all
+from gputwin.simulation.engine.fit.index import touch
+from gputwin.simulation.engine.fit.questions import enough_free, room
 from gputwin.simulation.engine.lifecycle import stop
 from gputwin.simulation.engine.placing.place import all_fit
 from gputwin.simulation.engine.state.lives import BY_PREEMPTION, EXIT, FOR
@@ -49,7 +49,7 @@ def _node_with_room(world: World, r: int, v: int) -> int:
     first_slot = world.queue.jobs[v].first_slot
     for i in range(first_slot, first_slot + world.queue.shapes[world.queue.jobs[v].shape].instances):
         n = wide(world.slots[i].node)
-        if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) > 0:
+        if room(world, r, n) > 0:
             return n
     return wide(-1)
 
@@ -62,13 +62,14 @@ def free_on_trial(
 
     `told`: the index knows of what was freed so far. A trial is open.
     """
-    victims, shape = world.lives.victims, world.queue.shapes[world.queue.jobs[j].shape]
+    victims, s = world.lives.victims, wide(world.queue.jobs[j].shape)
+    shape = world.queue.shapes[s]
     victims[count] = v
     _shift(world, v, -1, told)
     if shape.instances == 1:
         node = _node_with_room(world, wide(world.groups[shape.first_group].request), v)
         return node >= 0, node, told
-    if not told and enough_in_all(world.machines, world.requests, world.groups, shape, world.index.allowed):
+    if not told and enough_free(world, s):
         # Before, there was too little in all: nobody looked for places.
         for k in range(1, count + 1):
             _tell(world, wide(victims[k]))
@@ -100,7 +101,7 @@ def stop_needed(
         v = wide(victims[k])
         _shift(world, v, 1, told)
         if shape.instances == 1:
-            still = room_on(world.machines, world.requests, world.index.allowed, r, node, FULL) > 0
+            still = room(world, r, node) > 0
         else:
             still = all_fit(world, j, score, devices)
         if not still:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, has_room, move, next_fit, room_on
+from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, move
+from gputwin.simulation.engine.fit.questions import next_fit, room, total
 from gputwin.simulation.engine.placing.scores import best_node, rank_again, rank_nodes, ranks
 from gputwin.simulation.engine.placing.search import place_by_search
 from gputwin.simulation.engine.state.records import wide
@@ -39,7 +40,7 @@ def fits_now(world: World, s: int) -> bool:
     shape = world.queue.shapes[s]
     for g in range(shape.first_group, shape.first_group + shape.groups):
         group = world.groups[g]
-        if not has_room(world.index, world.machines, world.requests, wide(group.request), wide(group.size), FULL):
+        if total(world, wide(group.request), wide(group.size), FULL) < wide(group.size):
             return False
     return True
 
@@ -50,7 +51,7 @@ def _fits_where_changed(world: World, s: int, since: int) -> bool:
     index, r = world.index, wide(world.groups[world.queue.shapes[s].first_group].request)
     for k in range(since, index.log_end[LOG_END]):
         n = wide(index.log[k & (index.log.size - 1)])
-        if room_on(world.machines, world.requests, index.allowed, r, n, FULL) > 0:
+        if room(world, r, n) > 0:
             return True
     return False
 
@@ -88,7 +89,7 @@ def place_in_order(world: World, j: int, score: Any, devices: Any) -> bool:
         left, region, level = size, -1, 0
         by_score = world.settings[0].gang == BY_SCORE and not in_rack
         if size > 1:
-            if not has_room(world.index, world.machines, world.requests, r, size, FULL):
+            if total(world, r, size, FULL) < size:
                 left = size + 1
             elif in_rack:
                 region, _ = _best_region(world, r, size, wide(level))
@@ -105,7 +106,7 @@ def place_in_order(world: World, j: int, score: Any, devices: Any) -> bool:
                 many = 1
             else:
                 n = _fullest_node(world, r, left, level, region)
-                many = min(_room(world, r, n), left) if n >= 0 else 0
+                many = min(room(world, r, n), left) if n >= 0 else 0
             if n < 0:
                 break
             put = 0
@@ -194,16 +195,11 @@ def unplace(world: World, begin: int, end: int) -> None:
 
 
 @inlined
-def _room(world: World, r: int, n: int) -> int:
-    return room_on(world.machines, world.requests, world.index.allowed, r, n, FULL)
-
-
-@inlined
 def _following(world: World, r: int, n: int) -> int:
     """Return the first node after n that fits r; -1 for none."""
     if n + 1 >= world.machines.nodes.size:
         return -1
-    return next_fit(world.index, world.machines, world.requests, r, n + 1, FULL)
+    return next_fit(world, r, n + 1)
 
 
 @inlined
@@ -221,10 +217,10 @@ def _fullest_node(world: World, r: int, size: int, level: int, region: int) -> i
     n = _following(world, r, wide(-1))
     while n >= 0:
         if region < 0 or _region_of(world, n, level) == region:
-            room = _room(world, r, n)
-            holds, best_holds = room >= size, best_room >= size
-            if best < 0 or (holds and (not best_holds or room < best_room)) or (not best_holds and room > best_room):
-                best, best_room = n, room
+            found = room(world, r, n)
+            holds, best_holds = found >= size, best_room >= size
+            if best < 0 or (holds and (not best_holds or found < best_room)) or (not best_holds and found > best_room):
+                best, best_room = n, found
         n = _following(world, r, n)
     return best
 
@@ -251,10 +247,10 @@ def _best_region(world: World, r: int, size: int, level: int) -> tuple[int, bool
     rooms[:] = 0
     n = _following(world, r, wide(-1))
     while n >= 0:
-        room = _room(world, r, n)
-        on_one_node = on_one_node or room >= size
+        found = room(world, r, n)
+        on_one_node = on_one_node or found >= size
         if _region_of(world, n, level) >= 0:
-            rooms[_region_of(world, n, level)] += room
+            rooms[_region_of(world, n, level)] += found
         n = _following(world, r, n)
     for k in range(rooms.size):
         if rooms[k] >= size and (best < 0 or rooms[k] < rooms[best]):

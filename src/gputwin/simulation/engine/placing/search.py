@@ -10,7 +10,8 @@ placements of one instance.
 from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit.index import FREED, FULL, has_room, move, next_fit, room_on
+from gputwin.simulation.engine.fit.index import FREED, FULL, move
+from gputwin.simulation.engine.fit.questions import next_fit, room, total
 from gputwin.simulation.engine.fit.room import device_fits, limit_room
 from gputwin.simulation.engine.state.records import WHOLE, Machines, Records, wide
 from gputwin.simulation.engine.world import World
@@ -77,7 +78,7 @@ def _roles_have_room(world: World, first: int, last: int) -> bool:
     """Return whether each of the groups first..last has room, taken alone."""
     for g in range(first, last):
         group = world.groups[g]
-        if not has_room(world.index, world.machines, world.requests, wide(group.request), wide(group.size), FULL):
+        if total(world, wide(group.request), wide(group.size), FULL) < wide(group.size):
             return False
     return True
 
@@ -88,13 +89,13 @@ def _next_choice(world: World, s: int, r: int, n: int, chosen: int, alike_to: in
 
     `left` instances must have room from that node on. A node like `alike_to`, which was tried in vain, is passed over.
     """
-    machines, requests, allowed = world.machines, world.requests, world.index.allowed
-    if room_on(machines, requests, allowed, r, n, FULL) > 0:
+    machines, requests = world.machines, world.requests
+    if room(world, r, n) > 0:
         devices = _next_devices(machines, requests, r, n, chosen)
         if devices != _NONE and _has_room_from(world, r, n, left):
             return n, devices
     while n + 1 < machines.nodes.size:
-        n = next_fit(world.index, machines, requests, r, n + 1, FULL)
+        n = next_fit(world, r, n + 1)
         if n < 0 or not _has_room_from(world, r, n, left):
             break
         if alike_to >= 0 and _alike(world, s, n, alike_to):
@@ -106,14 +107,14 @@ def _next_choice(world: World, s: int, r: int, n: int, chosen: int, alike_to: in
 @compiled
 def _has_room_from(world: World, r: int, n: int, size: int) -> bool:
     """Return whether `size` instances of r fit on node n and those after it."""
-    room = 0
+    found = 0
     while n >= 0:
-        room += room_on(world.machines, world.requests, world.index.allowed, r, n, FULL)
-        if room >= size:
+        found += room(world, r, n)
+        if found >= size:
             return True
         if n + 1 >= world.machines.nodes.size:
             return False
-        n = next_fit(world.index, world.machines, world.requests, r, n + 1, FULL)
+        n = next_fit(world, r, n + 1)
     return False
 
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FREED, FULL, LOG_END, room_on, room_up_to
+from gputwin.simulation.engine.fit.index import LOG_END
 from gputwin.simulation.engine.fit.kinds import open_kind, open_kinds
+from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.fit.room import room_of_gpus
-from gputwin.simulation.engine.fit.rows import total_in
-from gputwin.simulation.engine.fit.totals import CAUGHT_UP, KNOWN, PASSED, FitTotals, total_of
+from gputwin.simulation.engine.fit.totals import CHANGED, KNOWN, OPEN_SHAPES, PASSED, total_of
 from gputwin.simulation.engine.queue.jobs import first, first_short
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
 from gputwin.simulation.engine.queue.steps import add_step, is_on_top
@@ -21,8 +21,6 @@ from gputwin.simulation.engine.reservations.mask import FIELDS, SHARES, lacks_be
 from gputwin.simulation.engine.state.records import WHOLE, wide
 from gputwin.simulation.engine.world import SHOWN, World
 
-_FEW = 32
-"""With more changes, counting anew is cheaper."""
 CLOSED, SHORT_ONLY, OPEN, UNDECIDED = 0, 1, 2, 3
 """Who of a shape may start beside a reservation: nobody, jobs that end before it begins, anybody; or it has room, and
 which of these holds is worked out when its turn comes. Mostly somebody before it takes that room, so that it is not."""
@@ -70,48 +68,6 @@ def _bound_rooms(world: World, count: int) -> None:
             tree.rooms[k] += max(room - wide(kinds.rooms[n, ask]), 0)
 
 
-@compiled
-def lacking(world: World, s: int) -> int:
-    """Return a group of shape s that lacks room, taken alone; ANYTHING where each has room."""
-    shape = world.queue.shapes[s]
-    if shape.watched >= 0 and _lacks(world, wide(shape.watched)):
-        return wide(shape.watched)
-    for g in range(shape.first_group, shape.first_group + shape.groups):
-        if g != shape.watched and _lacks(world, wide(g)):
-            return wide(g)
-    return ANYTHING
-
-
-@compiled
-def _lacks(world: World, g: int) -> bool:
-    """Return whether group g, taken alone, lacks room.
-
-    How much room there was when it did not suffice is remembered with the request. There is more only where a node has
-    changed since, and no more than what such nodes have now.
-    """
-    index, r, size = world.index, wide(world.groups[g].request), wide(world.groups[g].size)
-    entry = world.totals.entries[r]
-    # Where one node covers all who wait, the total says no more than that.
-    counted = entry.holders > 0 and (entry.covered_by < 0 or size <= entry.covered)
-    if counted and world.totals.state[CAUGHT_UP] == index.log_end[LOG_END]:
-        return total_of(world.totals, r) < size
-    request, end, mask = world.requests[r], index.log_end[LOG_END], index.log.size - 1
-    if request.counted_at >= 0 and index.log_end[FREED] > request.counted_at:
-        if end - request.counted_at > min(_FEW, index.log.size):
-            request.counted_at = -1
-        else:
-            for k in range(request.counted_at, end):
-                n = wide(index.log[k & mask])
-                request.room += room_on(world.machines, world.requests, index.allowed, r, n, FULL)
-            request.counted_at = end
-    if request.counted_at >= 0 and request.room < size:
-        return True
-    room = room_up_to(index, world.machines, world.requests, r, size, FULL)
-    if room < size:
-        request.room, request.counted_at = room, end
-    return room < size
-
-
 @inlined
 def wait_for(world: World, s: int, g: int) -> None:
     """Let shape s wait for room for its group g, or for ANYTHING, where a tree is asked who goes first."""
@@ -122,7 +78,7 @@ def wait_for(world: World, s: int, g: int) -> None:
 @compiled
 def has_all_room(world: World, s: int) -> bool:
     """Return whether each group of shape s has room; where not, it waits for one that has none, and is done in this pass."""
-    g = lacking(world, s)
+    g = blocked_by(world, s)
     if g == ANYTHING:
         return True
     world.queue.shapes[s].tried = world.counters[0].passes
@@ -140,53 +96,41 @@ def start_gathering(world: World) -> None:
 def gather(world: World, count: int, window: float, head: int) -> None:
     """Collect the shapes that may overtake thanks to one of the `count` touched nodes, in the order of their jobs.
 
-    While a pass lasts, room only becomes less, so that nobody else can join them. A job may overtake that ends within
-    `window`, or that leaves the reservation what it will need. `head`: the shape that has the reservation, and is not
-    asked. The totals are up to date.
+    Only who has room can overtake: who had it at the end of the last pass, or whose total has reached what it asks for
+    since. While a pass lasts, room only becomes less, so that nobody else can join them. A job may overtake that ends
+    within `window`, or that leaves the reservation what it will need. `head`: the shape that has the reservation, and is
+    not asked. The totals are up to date.
     """
-    tree, branches, stack = world.queue.tree, world.queue.tree.branches, world.queue.tree.stack
-    leaves = branches.size // 2
+    totals, tree = world.totals, world.queue.tree
     measure_free(world, count, True)
-    most, left = tree.most[0], tree.most[1]
-    stack[0], top = 1, 1
-    while top > 0:
-        top -= 1
-        k = wide(stack[top])
-        branch = branches[k]
-        if branch.job < 0 or not within(branch, most):
-            continue
-        if branch.least > window and not within(branch, left):
-            continue
-        if branch.kind >= 0 and branch.size > tree.rooms[branch.kind]:
-            continue
-        if k < leaves:
-            stack[top], stack[top + 1] = 2 * k, 2 * k + 1
-            top += 2
-            continue
-        if _total_is_short(world.totals, branch):
-            continue
-        s = wide(tree.shape_at[k - leaves])
-        if s != head:
-            gather_shape(world, s)
+    most, left, leaves = tree.most[0], tree.most[1], tree.branches.size // 2
+    for k in range(totals.state[OPEN_SHAPES]):
+        s = wide(totals.lists[OPEN_SHAPES, k])
+        leaf = tree.branches[leaves + wide(tree.leaf_of[s])]
+        if s != head and within(leaf, most) and (leaf.least <= window or within(leaf, left)):
+            gather_shape(world, s, False)
+    for k in range(totals.state[CHANGED]):
+        t = wide(totals.lists[CHANGED, k])
+        # Totals that count less of a request say what it waits for, not that it has room.
+        if t < world.requests.size and totals.entries[t].holders > 0:
+            mark, total = totals.thresholds.marks[t], total_of(totals, t)
+            for at in range(mark.at, mark.end):
+                entry = totals.thresholds.entries[at]
+                if entry.amount > total:
+                    break
+                s = wide(totals.shape_of[entry.group])
+                if entry.waits != 0 and s != head:
+                    gather_shape(world, s, world.queue.shapes[s].groups == 1)
 
 
 @inlined
-def _total_is_short(totals: FitTotals, leaf: Any) -> bool:
-    """Return whether the total of what a shape waits for, which is up to date, says that there is too little room."""
-    if leaf.request < 0:
-        return False
-    i = wide(totals.entries[leaf.request].row)
-    return i >= 0 and total_in(totals.rows, i) < leaf.size
-
-
-@inlined
-def gather_shape(world: World, s: int) -> None:
-    """Add shape s to those gathered, if it has room and was not asked before in this pass."""
-    shape = world.queue.shapes[s]
-    if shape.waiting > 0 and shape.tried != world.counters[0].passes and has_all_room(world, s):
+def gather_shape(world: World, s: int, known: bool) -> None:
+    """Add shape s to those gathered, if it has room and was not asked before in this pass; `known`: it has room."""
+    shape, tree = world.queue.shapes[s], world.queue.tree
+    if shape.waiting > 0 and shape.tried != world.counters[0].passes and (known or has_all_room(world, s)):
         shape.tried, shape.reach = world.counters[0].passes, UNDECIDED
-        j = first(world.queue, s)
-        add_step(world.queue.tree, world.queue.jobs[j].key, j, s)
+        leaf = tree.branches[tree.branches.size // 2 + wide(tree.leaf_of[s])]
+        add_step(tree, leaf.key, wide(leaf.job), s)
 
 
 @compiled
@@ -206,7 +150,7 @@ def still_has_room(world: World, s: int) -> bool:
     """Return whether each group of shape s has room after what has started in this pass; else it is closed for the pass."""
     shape = world.queue.shapes[s]
     if shape.joined == KNOWN and shape.reach != CLOSED:
-        g = lacking(world, s)
+        g = blocked_by(world, s)
         if g != ANYTHING:
             shape.reach = CLOSED
             wait_for(world, s, g)
@@ -224,9 +168,10 @@ def within(branch: Any, most: Any) -> bool:
 def measure_free(world: World, count: int, beside: bool) -> None:
     """Work out the most of each resource free on one of the touched nodes, and the room of each kind at most.
 
-    `beside`: also the most of what a reservation leaves; the totals are up to date.
+    `beside`: instead of the latter, the most of what a reservation leaves.
     """
-    _bound_rooms(world, 0 if beside else count)
+    if not beside:
+        _bound_rooms(world, count)
     tree, index = world.queue.tree, world.index
     for which in range(2):
         most = tree.most[which]

@@ -9,10 +9,11 @@ from __future__ import annotations
 from gputwin.simulation.engine.attribution.waiting import count_changes
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END
+from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.fit.totals import CHANGED, KNOWN, NEW_SHAPES, OPEN_SHAPES, PASSED, total_of
 from gputwin.simulation.engine.queue.jobs import first
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
-from gputwin.simulation.engine.queue.startable import lacking, start_gathering, wait_for
+from gputwin.simulation.engine.queue.startable import start_gathering, wait_for
 from gputwin.simulation.engine.queue.steps import add_step, is_on_top
 from gputwin.simulation.engine.state.records import wide
 from gputwin.simulation.engine.world import World
@@ -35,7 +36,8 @@ def gather_with_room(world: World) -> None:
             mark, total = totals.thresholds.marks[t], total_of(totals, t)
             at = wide(mark.at)
             while at < mark.end and totals.thresholds.entries[at].amount <= total:
-                _gather(world, wide(totals.shape_of[totals.thresholds.entries[at].group]), True)
+                if totals.thresholds.entries[at].waits != 0:
+                    _gather(world, wide(totals.shape_of[totals.thresholds.entries[at].group]), True)
                 at += 1
     if counters.held_back != 0 or totals.state[PASSED] != world.index.log_end[LOG_END]:
         for k in range(totals.state[OPEN_SHAPES]):
@@ -74,7 +76,7 @@ def _first_with_room(world: World, s: int) -> int:
     shape = world.queue.shapes[s]
     if shape.waiting == 0 or shape.tried == world.counters[0].passes:
         return wide(-1)
-    g = lacking(world, s)
+    g = blocked_by(world, s)
     if g == ANYTHING:
         return first(world.queue, s)
     shape.tried = world.counters[0].passes

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit.index import FIRST_FITS, FULL, move, next_fit, room_on
+from gputwin.simulation.engine.fit.index import FIRST_FITS, move
+from gputwin.simulation.engine.fit.questions import next_fit, room
 from gputwin.simulation.engine.placing.place import occupy, place, unplace
 from gputwin.simulation.engine.reservations.mask import apply_mask, refresh, show_again, withhold, withhold_row
 from gputwin.simulation.engine.state.records import wide
@@ -46,14 +47,14 @@ def _place_first(world: World, j: int, devices: Any) -> bool:
     job, n = world.queue.jobs[j], wide(-1)
     r = wide(world.groups[world.queue.shapes[job.shape].first_group].request)
     while n + 1 < count:
-        n = next_fit(world.index, machines, requests, r, n + 1, FULL)
+        n = next_fit(world, r, n + 1)
         if n < 0:
             return False
         k, chosen, fits = wide(world.rows[n]), wide(0), True
         masked = k >= 0 and world.masks[k] == SHOWN
         if masked:
             apply_mask(world, k, 1)
-            fits = room_on(machines, requests, world.index.allowed, r, n, FULL) > 0
+            fits = room(world, r, n) > 0
         if fits and requests[r].gpu_count > 0:
             chosen = devices(machines, requests, r, n, world.knobs)
         if masked:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FULL, room_on
+from gputwin.simulation.engine.fit.questions import room
 from gputwin.simulation.engine.reservations.timeline import chain, enter, finish
 from gputwin.simulation.engine.state.records import WHOLE, Records, wide
 from gputwin.simulation.engine.trials.journal import begin
@@ -20,9 +20,9 @@ def room_from(world: World, j: int, r: int, n: int, time: float) -> int:
     """Return how many instances of r of job j fit on node n from `time` on, for as long as it is believed to run."""
     begin(world.index.journal, world.machines)
     enter(world, j, n, time)
-    room = room_on(world.machines, world.requests, world.index.allowed, r, n, FULL)
+    found = room(world, r, n)
     undo(world.index, world.machines)
-    return room
+    return found
 
 
 @inlined

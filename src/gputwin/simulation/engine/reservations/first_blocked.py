@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled
-from gputwin.simulation.engine.fit.index import FULL, move, room_on
+from gputwin.simulation.engine.fit.index import move
+from gputwin.simulation.engine.fit.questions import room
 from gputwin.simulation.engine.placing.place import fits_now, place
 from gputwin.simulation.engine.reservations.mask import settle_rows
 from gputwin.simulation.engine.state.events import FINISH, next_time, pop, schedule
@@ -55,7 +56,7 @@ def _reserve_one(world: World, j: int, score: Any, devices: Any) -> None:
             while i >= 0 and world.links[i].end == end:
                 change(machines, requests, slots[i].request, n, slots[i].devices, -1)
                 i = wide(world.links[i].next)
-            if room_on(machines, requests, world.index.allowed, r, n, FULL) > 0:
+            if room(world, r, n) > 0:
                 value = score(world.index, machines, requests, r, n, world.knobs)
                 if end < soonest or value > top:
                     soonest, top = end, value

@@ -8,7 +8,8 @@ only on those it would otherwise go to.
 from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FULL, next_fit, room_on, touch
+from gputwin.simulation.engine.fit.index import touch
+from gputwin.simulation.engine.fit.questions import next_fit, room
 from gputwin.simulation.engine.state.records import APPLICATIONS, WHOLE, Floats, wide
 from gputwin.simulation.engine.trials.journal import keep
 from gputwin.simulation.engine.world import HIDDEN, NOTHING, SHOWN, STALE, World
@@ -130,9 +131,9 @@ def lacks_beside(world: World, s: int) -> int:
     """
     shape, count = world.queue.shapes[s], world.machines.nodes.size
     for g in range(shape.first_group, shape.first_group + shape.groups):
-        r, n, room = wide(world.groups[g].request), -1, 0
-        while room < world.groups[g].size:
-            n = next_fit(world.index, world.machines, world.requests, r, n + 1, FULL) if n + 1 < count else -1
+        r, n, found = wide(world.groups[g].request), -1, 0
+        while found < world.groups[g].size:
+            n = next_fit(world, r, n + 1) if n + 1 < count else -1
             if n < 0:
                 return wide(g)
             k = wide(world.rows[n])
@@ -141,7 +142,7 @@ def lacks_beside(world: World, s: int) -> int:
                 continue
             if masked:
                 apply_mask(world, k, 1)
-            room += max(room_on(world.machines, world.requests, world.index.allowed, r, n, FULL), 0)
+            found += max(room(world, r, n), 0)
             if masked:
                 apply_mask(world, k, -1)
     return wide(-1)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FIRST_FITS, FULL, next_fit, room_on
+from gputwin.simulation.engine.fit.index import FIRST_FITS
+from gputwin.simulation.engine.fit.questions import next_fit, room
 from gputwin.simulation.engine.placing.place import fits_now
 from gputwin.simulation.engine.reservations.earliest import earliest, room_from
 from gputwin.simulation.engine.reservations.timeline import chain, enter
@@ -31,11 +32,11 @@ def plan(world: World, j: int, now: float, score: Any, devices: Any) -> None:
 @compiled
 def _plan_one(world: World, j: int, now: float, score: Any, devices: Any) -> None:
     """Plan a single instance: the node that can take it first; among those, the one with the highest score."""
-    machines, requests, job, count = world.machines, world.requests, world.queue.jobs[j], world.machines.nodes.size
+    requests, job, count = world.requests, world.queue.jobs[j], world.machines.nodes.size
     r = wide(world.groups[world.queue.shapes[job.shape].first_group].request)
     job.planned, top = np.inf, -np.inf
     # Now, if at all, it fits where it would without plans.
-    n = next_fit(world.index, machines, requests, r, wide(0), FULL)
+    n = next_fit(world, r, wide(0))
     if n >= 0 and requests[r].slot != FIRST_FITS and attempt(world, j, now, now, score, devices):
         job.planned = now
         return
@@ -43,7 +44,7 @@ def _plan_one(world: World, j: int, now: float, score: Any, devices: Any) -> Non
         top = _consider(world, j, r, n, now, not in_the_way(world, j, n, now), top, score, devices)
         if job.planned == now:
             return
-        n = next_fit(world.index, machines, requests, r, n + 1, FULL) if n + 1 < count else wide(-1)
+        n = next_fit(world, r, n + 1) if n + 1 < count else wide(-1)
     for n in range(count):
         time = earliest(world, j, r, n, now, job.planned)
         if time < np.inf:
@@ -62,7 +63,7 @@ def _consider(
     if not alone:
         begin(world.index.journal, machines)
         enter(world, j, n, time)
-    if alone or room_on(machines, requests, world.index.allowed, r, n, FULL) > 0:
+    if alone or room(world, r, n) > 0:
         value = score(world.index, machines, requests, r, n, world.knobs)
         if time < job.planned or value > top:
             slot = world.slots[job.first_slot]

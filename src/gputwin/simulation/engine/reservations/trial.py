@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.index import FULL, room_on, touch
+from gputwin.simulation.engine.fit.index import touch
+from gputwin.simulation.engine.fit.questions import room
 from gputwin.simulation.engine.fit.room import device_fits
 from gputwin.simulation.engine.placing.place import fits_now, place, place_in_order, unplace
 from gputwin.simulation.engine.reservations.earliest import may_stay
@@ -102,7 +103,7 @@ def _room_for_any(world: World, j: int, n: int) -> bool:
     shape = world.queue.shapes[world.queue.jobs[j].shape]
     for g in range(shape.first_group, shape.first_group + shape.groups):
         r = wide(world.groups[g].request)
-        if room_on(world.machines, world.requests, world.index.allowed, r, n, FULL) > 0:
+        if room(world, r, n) > 0:
             return True
     return False
 
@@ -138,7 +139,7 @@ def still_holds(world: World, j: int) -> bool:
         if entered[n] == 0:
             enter(world, j, n, job.planned)
             entered[n] = 1
-        holds = room_on(machines, requests, world.index.allowed, r, n, FULL) > 0
+        holds = room(world, r, n) > 0
         for d in range(machines.nodes[n].gpu_count):
             if slot.devices >> d & 1:
                 holds = holds and device_fits(machines, requests, r, n, d)
