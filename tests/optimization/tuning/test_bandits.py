@@ -67,6 +67,34 @@ def test_exp3_follows_a_change_that_a_mean_would_miss() -> None:
     assert int(np.argmax(learner.probabilities())) == 2
 
 
+def test_exp3_goes_through_windows_in_time_and_chooses_by_the_late_ones() -> None:
+    """Configuration 0 is best on the mean of all windows, configuration 2 since the change at half time."""
+    arms, windows, budget = 4, 20, 80
+    table = np.ones((arms, windows))
+    table[0, :10], table[0, 10:] = 0.3, 1.1
+    table[2, :10], table[2, 10:] = 1.4, 0.6
+    assert int(np.argmin(table.mean(axis=1))) == 0
+    right = 0
+    for seed in range(10):
+        asked: list[int] = []
+
+        def pull(arm: int, k: int, asked: list[int] = asked) -> float:
+            asked.append(k)
+            return float(table[arm, k])
+
+        history, pulled = search(pull, arms, windows, budget, algorithm="exp3", seed=seed)
+        assert len(pulled) == budget
+        assert asked == sorted(asked)
+        assert set(asked) == set(range(windows))
+        assert all(
+            table[a, k] == score
+            for a in range(arms)
+            for k, score in zip(history.seen[a], history.scores[a], strict=True)
+        )
+        right += chosen(history) == 2
+    assert right >= 9
+
+
 def test_regret_grows_only_by_what_worse_arms_cost() -> None:
     assert regret([0, 1, 1, 2], np.array([0.5, 0.2, 0.3])).tolist() == pytest.approx([0.3, 0.3, 0.3, 0.4])
 
