@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
-from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.core.units import WHOLE_GPU_MILLI, parse_duration
 from gputwin.optimization.placement.problem import Ints
 from gputwin.simulation.result import SimulationResult
 
@@ -162,7 +162,7 @@ def requests_of(run: SimulationResult) -> dict[int, Request]:
 
 
 def moment(run: SimulationResult, text: str | None) -> float:
-    """Return the time asked for (s): a number, `end` of arrivals, or `busiest` (most GPUs held; where none is given)."""
+    """Return the time asked for (s): a duration, `end` of arrivals, or `busiest` (most GPUs held; where none is given)."""
     submits = run.jobs["submit_time"]
     if text == "end":
         return float(submits.max())  # type: ignore[arg-type]
@@ -171,6 +171,10 @@ def moment(run: SimulationResult, text: str | None) -> float:
         row: Any = series["gpu_allocation"].arg_max()
         return float(series["time"][row or 0])
     try:
-        return float(text)
-    except ValueError:
-        raise UserError(f"--at {text}: give seconds, 'busiest' or 'end'") from None
+        time = parse_duration(text)
+    except UserError:
+        raise UserError(f"--at {text}: give seconds or a time as in 12h, 'busiest' or 'end'") from None
+    first, last = run.segments["start_time"].min(), run.segments["end_time"].max()
+    if isinstance(first, float) and isinstance(last, float) and not first <= time <= last:
+        raise UserError(f"--at {text}: nothing runs then; the run lasts from {first:.0f} to {last:.0f} s")
+    return time
