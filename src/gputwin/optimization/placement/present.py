@@ -22,12 +22,15 @@ from gputwin.optimization.placement.heuristics import node_prices, weights_of
 from gputwin.optimization.placement.master import Column
 from gputwin.optimization.placement.online import best_fit
 from gputwin.optimization.placement.problem import InstanceGroup, NodeType, Problem
+from gputwin.optimization.placement.repack import exchange
 from gputwin.optimization.placement.rolling import worth_of
 from gputwin.optimization.placement.snapshot import Request, Snapshot
 from gputwin.optimization.placement.standing import Standing
 
 _RESOURCES = ("gpu_milli", "cpu_milli", "memory_mib", "disk_mib", "rdma_percent")
 _UNLIMITED = 1 << 40
+_SHARE_FOR_BOUND = 0.1
+"""Share of the time for the bound with free moves where nothing else hangs on it."""
 
 
 @dataclass(frozen=True)
@@ -145,14 +148,21 @@ def empty_nodes(present: Present, most_moves: int, *, seconds: float = 60.0) -> 
     """Return the moves that empty the most nodes found, at most so many, and bounds; the placement itself stays."""
     if most_moves < 0:
         raise UserError(f"{most_moves} moves is no budget; give 0 or more")
-    standing, problem = present.standing.copy(), present.standing.problem
+    standing, problem, spent = present.standing.copy(), present.standing.problem, 0
     homes = {i: home.row for i, home in standing.homes.items()}
-    generated = generate(problem, _columns(standing), deadline=process_time() + seconds)
-    free = max(generated.bound, simple_bound(problem))
-    least = max(free, standing.nodes - _most_emptied(standing, most_moves))
     before = standing.nodes
+    least = max(simple_bound(problem), before - _most_emptied(standing, most_moves))
+    if before > least:
+        spent = consolidate(standing, most_moves)
+    # Where emptying single nodes does all that the budget can, the linear program only says what free moves could do.
+    is_done = standing.nodes <= least
+    generated = generate(
+        problem, _columns(standing), deadline=process_time() + seconds * (_SHARE_FOR_BOUND if is_done else 1.0)
+    )
+    free = max(generated.bound, simple_bound(problem))
+    least = max(free, least)
     if standing.nodes > least:
-        consolidate(standing, most_moves, worth=tuple(worth_of(problem, generated, weights_of(problem))))
+        exchange(standing, tuple(worth_of(problem, generated, weights_of(problem))), most_moves - spent)
     moves = tuple(
         Move(
             present.jobs[i],
