@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -137,6 +138,26 @@ def test_a_wrong_algorithm_is_one_line() -> None:
     with pytest.raises(UserError, match="unknown algorithm"):
         search(lambda a, k: 0.0, 2, 2, 2, algorithm="magic")
     assert set(ALGORITHMS) == {"thompson", "ucb", "halving", "random", "exp3"}
+
+
+def test_the_headline_never_claims_more_than_a_whole_loss() -> None:
+    """With few windows the interval is wide; a loss of 1 can shrink by 100 % at most."""
+    from gputwin.report.tuning import headline
+
+    found = tune(read_text(STUDY), seed=1)
+    assert found.test.verdict == "adopt"
+    assert found.test.low >= -1.0
+    text = headline(found)
+    assert " less)" in text
+    assert "-1" not in text.partition("(95 %")[2]
+
+
+def read_text(text: str) -> Study[Scenario]:
+    """Return the study that a file with this text describes."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "study.yaml"
+        path.write_text(text)
+        return read_study(path)
 
 
 STUDY = """
