@@ -189,6 +189,14 @@ def test_mig_cuts_recuts_and_writes_a_file_it_can_read(tmp_path: Path, capsys: p
     assert recut["served"] == {"7g.40gb": 3}
     assert main([*again, "--demand", "7g.40gb=1"]) == 0
     assert "instances created" in capsys.readouterr().out.replace("\n", " ")
+    # A file does not say where instances start; the user may, and what it says stays there.
+    for start in (0, 4):
+        balanced = tmp_path / "balanced.yaml"
+        devices = "mig-devices: {1g.5gb: 1, 3g.20gb: 1}"
+        balanced.write_text(f"mig-configs:\n  one:\n  - devices: all\n    {devices}\n")
+        place = ("mig", "--gpus", "1", "--current", str(balanced), "--busy", f"0:3g.20gb@{start}")
+        assert call(capsys, *place, "--demand", "3g.20gb=2")["served"] == {"3g.20gb": 2}
+    assert "has no such instance" in complaint(capsys, *place, "--busy", "0:3g.20gb@0", "--demand", "1g.5gb=1")
     assert "write it like" in complaint(capsys, "mig", "--demand", "many")
     assert "no MIG profile" in complaint(capsys, "mig", "--demand", "9g.1gb=1")
     assert "no one MIG GPU" in complaint(capsys, "mig", "--gpu", "TPU", "--demand", "1g.5gb=1")
@@ -211,6 +219,20 @@ def test_mig_over_periods_pays_for_cutting_only_where_it_gains(
     assert dear["objective"] == dear["bound"] == 2 * 14
     assert main([*ask]) == 0
     assert "Layouts over time" in capsys.readouterr().out
+    folder = tmp_path / "layouts"
+    written = call(capsys, *ask, "--change-cost", "0", "-o", str(folder))
+    assert written["directory"] == str(folder)
+    configs = yaml.safe_load((folder / "mig-parted.yaml").read_text())["mig-configs"]
+    assert [sum(r["mig-devices"].get("7g.40gb", 0) * len(r["devices"]) for r in c) for c in configs.values()] == [
+        2,
+        0,
+        2,
+    ]
+    assert "What is served in each period" in (folder / "mig.html").read_text()
+    # From what the fleet has at night on, day pays for the cut too: 2 × (7 destroyed + 1 created).
+    night = ("--current", f"{folder / 'mig-parted.yaml'}:period-2")
+    assert [p["changes"] for p in call(capsys, *ask, *night, "--change-cost", "0")["periods"]] == [16, 16, 16]
+    assert "leave it out" in complaint(capsys, *ask, "--busy", "0:1g.5gb")
     day.write_text("- {7g.40gb: two}\n")
     assert "period 1" in complaint(capsys, *ask)
     assert "either --demand" in complaint(capsys, "mig", "--gpus", "2")

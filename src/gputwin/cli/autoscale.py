@@ -202,6 +202,10 @@ def _render(result: Comparison, output: Path | None) -> None:
     from gputwin.core.units import format_duration
 
     what = "first token" if result.is_first_token else "response"
+    # The last two sentences say how it was found.
+    *answers, chosen_on, forecast = result.verdicts()
+    for sentence in answers:
+        say(sentence)
     say(
         f"{result.requests[1]:,} requests in {format_duration(result.shown.span)}; SLA: {what} within "
         f"{format_duration(result.target_seconds)}; a replica starts in {format_duration(result.shown.boot_seconds)}"
@@ -242,7 +246,7 @@ def _render(result: Comparison, output: Path | None) -> None:
     ]
     table("Scaling rules on the rest of the trace (over and under in replica-hours)", columns, rows)
     table("Settings chosen on the first part", ["rule", "setting"], [[r.rule, r.setting] for r in result.rows])
-    for sentence in (*result.verdicts(), *(f"{n[:1].upper()}{n[1:]}." for n in result.notes)):
+    for sentence in (chosen_on, forecast, *(f"{n[:1].upper()}{n[1:]}." for n in result.notes)):
         say(f"- {sentence}")
     if output is not None:
         say(f"report: {output / 'autoscale.html'}")

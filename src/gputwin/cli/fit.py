@@ -63,17 +63,19 @@ def run(
 
 
 def _render(found: GangFit, time: float) -> None:
-    say(f"at {time:,.0f} s: {found.fits_now:,} of {found.instances:,} instances fit with no move")
+    now = f"{found.fits_now:,} of {found.instances:,} instances fit with no move"
+    if found.nodes is None:
+        say(f"at {time:,.0f} s it cannot start: {found.reason}")
+    else:
+        counts = {n: found.nodes.count(n) for n in dict.fromkeys(found.nodes)}
+        proof = "no fewer moves do" if found.is_optimal else f"at least {found.least_moves} are needed"
+        after = f"after {len(found.moves)} moves ({proof})" if found.moves else "now"
+        where = ", ".join(f"{n} ({k})" for n, k in list(counts.items())[:20])
+        rest = f" and {len(counts) - 20:,} more nodes" if len(counts) > 20 else ""
+        say(f"at {time:,.0f} s it starts {after} on {where}{rest}; {now}")
     if found.options:
         rows = [[node, f"{n:,}"] for node, n in found.options[:10]]
         table("Room now", ["node", "instances"], rows)
     if found.moves:
         rows = [[m.job_id, m.source, m.target, f"{m.gpus:g}"] for m in found.moves]
         table("Moves", ["job", "from", "to", "GPUs"], rows)
-    if found.nodes is None:
-        say(f"it cannot start: {found.reason}")
-        return
-    counts = {n: found.nodes.count(n) for n in dict.fromkeys(found.nodes)}
-    proof = "no fewer moves do" if found.is_optimal else f"at least {found.least_moves} are needed"
-    after = f"after {len(found.moves)} moves ({proof})" if found.moves else "now"
-    say(f"it starts {after} on " + ", ".join(f"{n} ({k})" for n, k in list(counts.items())[:20]))

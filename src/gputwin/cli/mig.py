@@ -11,9 +11,15 @@ import typer
 from gputwin.cli.console import Json, Quiet, emit, progress, say, table
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gputwin.optimization.mig.fleet import FleetPlan
+    from gputwin.optimization.mig.layouts import Layout, Slot
     from gputwin.optimization.mig.over_time import Periods
     from gputwin.simulation.mig_profiles import MigGpu
+
+Instance = tuple[str, int | None]
+"""(profile, the memory slice at which it starts where that is said)."""
 
 
 def run(
@@ -60,13 +66,12 @@ def run(
 
         gputwin mig --gpu A100-40GB --gpus 1000 --demand 1g.5gb=1500 --demand 3g.20gb=800 -o layouts
 
-        gputwin mig --gpu A100-40GB --gpus 100 --periods day.yaml --change-cost 2
+        gputwin mig --gpu A100-40GB --gpus 100 --periods day.yaml --change-cost 2 -o layouts
 
         gputwin mig --gpu H100-80GB --gpus 8 --current parted.yaml:all-balanced --busy 0:3g.40gb --demand 7g.80gb=4
     """
     from gputwin.core.errors import UserError
     from gputwin.optimization.mig.fleet import CutGpu, fewest_gpus, plan_fleet
-    from gputwin.optimization.mig.parted import read_parted
     from gputwin.report.mig import write_mig_report
     from gputwin.simulation.mig_profiles import mig_gpu
 
@@ -77,16 +82,15 @@ def run(
     if (demand is None) == (periods is None):
         raise UserError("give either --demand, for one time, or --periods, for demand over time")
     if periods is not None:
-        if current is not None or busy or output is not None:
-            raise UserError("--periods starts from a fleet that is not cut yet; leave out --current, --busy and -o")
-        _over_time(kind, gpus, periods, change_cost, values, json=json, quiet=quiet)
+        if busy:
+            raise UserError("--busy holds for one time; leave it out with --periods")
+        standing = None if current is None else _present(current, kind, gpus, {})
+        _over_time(kind, gpus, periods, change_cost, values, standing, output, json=json, quiet=quiet)
         return
     wanted = _numbers(demand or [], "--demand")
-    layouts: tuple[tuple[tuple[str, int], ...], ...] = ((),) * gpus
-    if current is not None:
-        path, _, name = current.partition(":")
-        layouts = read_parted(Path(path), kind, gpus, name or None)
-    in_use = _busy(busy or [], layouts)
+    asked = _asked(busy or [], gpus)
+    layouts: tuple[Layout, ...] = ((),) * gpus if current is None else _present(current, kind, gpus, asked)
+    in_use = _busy(asked, layouts)
     with progress(quiet or json) as step:
         step("cutting the fleet")
         fleet = [CutGpu(layout, frozenset(in_use.get(i, set()))) for i, layout in enumerate(layouts)]
@@ -98,19 +102,47 @@ def run(
     emit(data, json, lambda: _render(plan, least, output))
 
 
+def _present(current: str, kind: MigGpu, gpus: int, busy: Mapping[int, list[Instance]]) -> tuple[Layout, ...]:
+    """Return the layouts of a mig-parted file; instances whose start is known stand there."""
+    from gputwin.optimization.mig.parted import read_parted
+
+    path, _, name = current.partition(":")
+    known = {
+        gpu: frozenset((profile, start) for profile, start in instances if start is not None)
+        for gpu, instances in busy.items()
+    }
+    return read_parted(Path(path), kind, gpus, name or None, known=known)
+
+
 def _over_time(
-    kind: MigGpu, gpus: int, file: Path, change_cost: int, values: dict[str, int], *, json: bool, quiet: bool
+    kind: MigGpu,
+    gpus: int,
+    file: Path,
+    change_cost: int,
+    values: dict[str, int],
+    present: tuple[Layout, ...] | None,
+    output: Path | None,
+    *,
+    json: bool,
+    quiet: bool,
 ) -> None:
     from gputwin.optimization.mig.over_time import plan_periods, read_periods
+    from gputwin.report.mig import write_periods_report
 
     demands = read_periods(file)
     with progress(quiet or json) as step:
         step("cutting the fleet over time")
-        plan = plan_periods(kind, gpus, demands, change_cost=change_cost, values=values)
-    emit(plan.to_json(demands), json, lambda: _render_periods(plan, demands))
+        plan = plan_periods(kind, gpus, demands, change_cost=change_cost, values=values, present=present)
+        if output is not None:
+            write_periods_report(output, plan, demands)
+    data = {**plan.to_json(demands), "directory": None if output is None else str(output)}
+    emit(data, json, lambda: _render_periods(plan, demands, output))
 
 
-def _render_periods(plan: Periods, demands: list[dict[str, int]]) -> None:
+def _render_periods(plan: Periods, demands: list[dict[str, int]], output: Path | None) -> None:
+    from gputwin.report.mig import periods_verdict
+
+    say(periods_verdict(plan, demands))
     rows = []
     for k, (demand, served) in enumerate(zip(demands, plan.served, strict=True)):
         said = ", ".join(f"{served.get(name, 0):,} of {n:,} {name}" for name, n in demand.items()) or "nothing"
@@ -118,6 +150,8 @@ def _render_periods(plan: Periods, demands: list[dict[str, int]]) -> None:
     table("Layouts over time", ["period", "served", "instances created and destroyed"], rows)
     better = "" if plan.objective >= plan.bound else f" (at most {plan.bound:,})"
     say(f"value served less the cost of cutting: {plan.objective:,}{better}")
+    if output is not None:
+        say(f"mig-parted file: {output / 'mig-parted.yaml'}; report: {output / 'mig.html'}")
 
 
 def _numbers(texts: list[str], option: str) -> dict[str, int]:
@@ -132,26 +166,43 @@ def _numbers(texts: list[str], option: str) -> dict[str, int]:
     return found
 
 
-def _busy(texts: list[str], layouts: tuple[tuple[tuple[str, int], ...], ...]) -> dict[int, set[tuple[str, int]]]:
-    """Return the instances in use by GPU; one without a start is the first of its profile that is not taken yet."""
+def _asked(texts: list[str], gpus: int) -> dict[int, list[Instance]]:
+    """Return the instances said to be in use, by GPU."""
     from gputwin.core.errors import UserError
 
-    found: dict[int, set[tuple[str, int]]] = {}
+    found: dict[int, list[Instance]] = {}
     for text in texts:
         match = re.fullmatch(r"(\d{1,7}):([^@\s]{1,40})(?:@(\d{1,2}))?", text)
-        if not match or int(match[1]) >= len(layouts):
+        if not match or int(match[1]) >= gpus:
             raise UserError(f"--busy {text}: write it like 0:3g.20gb or 0:3g.20gb@4, with a GPU of the fleet")
-        taken = found.setdefault(int(match[1]), set())
-        slots = [s for s in layouts[int(match[1])] if s[0] == match[2] and s not in taken]
-        slots = [s for s in slots if match[3] is None or s[1] == int(match[3])]
-        if not slots:
-            raise UserError(f"--busy {text}: that GPU has no such instance; give its layout with --current")
-        taken.add(slots[0])
+        found.setdefault(int(match[1]), []).append((match[2], None if match[3] is None else int(match[3])))
+    return found
+
+
+def _busy(asked: Mapping[int, list[Instance]], layouts: tuple[Layout, ...]) -> dict[int, set[Slot]]:
+    """Return the slots in use by GPU; one without a start is the first of its profile that is not taken yet."""
+    from gputwin.core.errors import UserError
+
+    found: dict[int, set[Slot]] = {}
+    for gpu, instances in asked.items():
+        taken = found.setdefault(gpu, set())
+        for name, start in sorted(instances, key=lambda i: i[1] is None):
+            slots = [s for s in layouts[gpu] if s[0] == name and s not in taken and start in (None, s[1])]
+            if not slots:
+                where = "" if start is None else f"@{start}"
+                raise UserError(
+                    f"--busy {gpu}:{name}{where}: that GPU has no such instance beside the others in use; "
+                    "give its layout with --current"
+                )
+            taken.add(slots[0])
     return found
 
 
 def _render(plan: FleetPlan, least: int, output: Path | None) -> None:
+    from gputwin.report.mig import verdict
+
     served = plan.served
+    say(verdict(plan))
     rows = [[name, f"{n:,}", f"{served[name]:,}"] for name, n in plan.demand.items()]
     table("Demand", ["profile", "wanted", "served"], rows)
     data = plan.to_json()

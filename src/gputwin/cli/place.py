@@ -12,10 +12,13 @@ from gputwin.cli.options import ClusterOption, TraceArgument
 from gputwin.core.units import percent
 
 if TYPE_CHECKING:
+    from gputwin.optimization.placement.present import Emptied
     from gputwin.optimization.placement.problem import PlacementResult
     from gputwin.optimization.placement.rolling import Rolling
     from gputwin.simulation.cluster import Cluster
     from gputwin.traces.dataset import Trace
+
+MOVES_FILE = "moves.parquet"
 
 
 def run(
@@ -59,7 +62,9 @@ def run(
         str | None,
         typer.Option("--every", help="Instead: place over time, online and with moves at the start of such periods."),
     ] = None,
-    moves: Annotated[int, typer.Option("--moves", help="Most instances to move per period of --every.")] = 200,
+    moves: Annotated[
+        int, typer.Option("--moves", help="Most instances to move: of a run, or per period of --every.")
+    ] = 200,
     last: Annotated[str, typer.Option("--for", help="How long --every goes on, up to the time --at.")] = "1d",
     output: Annotated[
         Path | None, typer.Option("-o", "--output", metavar="DIR", help="Directory for the placement and a report.")
@@ -72,6 +77,7 @@ def run(
     """Place what was alive at one time on the fewest nodes, with a lower bound that no placement can be below.
 
     Applications keep to their per-node limits, GPU models and, where a node type is named like a role (CN, HN), to it.
+    Of a saved run: the moves, at most --moves, that leave the fewest nodes in use.
 
     Examples:
 
@@ -82,6 +88,8 @@ def run(
         gputwin place dlrm --cluster nodes.yaml --objective demand --apart app_0,app_1 --rack-share 0.5
 
         gputwin place dlrm --at 20d --every 6h --for 2d
+
+        gputwin place run --at busiest --moves 50
     """
     from gputwin.core.errors import UserError
     from gputwin.core.units import parse_duration
@@ -91,9 +99,17 @@ def run(
     from gputwin.optimization.placement.solve import place
     from gputwin.report.placement_plan import write_placement_report
     from gputwin.report.subject import name_of
+    from gputwin.simulation.result import RUN_FILE
     from gputwin.traces.describe import time_bounds
     from gputwin.traces.locate import open_trace
 
+    if len(trace) == 1 and (Path(trace[0]) / RUN_FILE).is_file():
+        if any((cluster, every, quantile, apart, rack_share, spread, limited)) or objective != "nodes":
+            raise UserError(
+                f"{trace[0]} is a run, whose instances stay on its nodes; give --at, --moves, --seconds only"
+            )
+        _from_run(Path(trace[0]), at, moves, seconds, output, json=json, quiet=quiet)
+        return
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         nodes = _nodes(opened, cluster, quiet or json)
@@ -151,6 +167,38 @@ def run(
         "directory": None if output is None else str(output),
     }
     emit(data, json, lambda: _render(result, time, output))
+
+
+def _from_run(
+    path: Path, at: str, budget: int, seconds: float, output: Path | None, *, json: bool, quiet: bool
+) -> None:
+    from gputwin.core.atomic import atomic_directory
+    from gputwin.optimization.placement.present import empty_nodes, present_of
+    from gputwin.optimization.placement.snapshot import moment, snapshot_of
+    from gputwin.simulation.result import SimulationResult
+
+    with progress(quiet or json) as step:
+        run = SimulationResult.open(path)
+        time = moment(run, at)
+        step("reading the moment")
+        present = present_of(snapshot_of(run, time), run.nodes)
+        step("emptying nodes")
+        found = empty_nodes(present, budget, seconds=seconds)
+        if output is not None:
+            with atomic_directory(output, marker=MOVES_FILE) as folder:
+                found.frame().write_parquet(folder / MOVES_FILE)
+    data = {"time_seconds": time, **found.to_json(), "directory": None if output is None else str(output)}
+    emit(data, json, lambda: _render_moves(found, time, output))
+
+
+def _render_moves(found: Emptied, time: float, output: Path | None) -> None:
+    say(found.verdict())
+    say(f"{found.instances:,} instances run at {time:,.0f} s")
+    if found.moves:
+        rows = [[m.job_id, m.source, m.target, f"{m.gpus:g}"] for m in found.moves]
+        table("Moves", ["job", "from", "to", "GPUs"], rows)
+    if output is not None:
+        say(f"moves: {output / MOVES_FILE}")
 
 
 def _pairs(texts: list[str]) -> list[tuple[str, str]]:

@@ -23,10 +23,24 @@ def erlang_b(servers: float, load: float) -> float:
         return 1.0 if servers == 0 else 0.0
     whole = math.floor(servers)
     part = servers - whole
-    inverse = 1.0 if part == 0 else _fortet(part, load)
+    if part == 0:
+        return 1.0 / _inverse_b(whole, load)
+    inverse = _fortet(part, load)
     for step in range(1, whole + 1):
         inverse = 1.0 + inverse * (part + step) / load
     return 1.0 / inverse
+
+
+_STEPS = tuple(map(float, range(1, 513)))
+"""Decimal numbers from the start: the loop over them is in an autoscaler's every decision."""
+
+
+def _inverse_b(servers: int, load: float) -> float:
+    """Return 1/B for a whole number of servers and a load above 0."""
+    inverse = 1.0
+    for step in _STEPS[:servers] if servers <= len(_STEPS) else range(1, servers + 1):
+        inverse = 1.0 + inverse * step / load
+    return inverse
 
 
 def _fortet(x: float, load: float) -> float:
@@ -60,11 +74,15 @@ def servers_for_wait(load: float, mean_service: float, seconds: float, share: fl
         raise UserError(f"the share must be between 0 and 1, not {share:g}")
     if seconds < 0:
         raise UserError(f"a wait cannot be shorter than 0 s, so none is below {seconds:g} s")
+    if not 0 < load < math.inf:
+        erlang_b(1, load)  # says what is wrong with the load
+        return 1
     servers = math.floor(load) + 1
-    lost = erlang_b(servers, load)
+    lost = 1.0 / _inverse_b(servers, load)
+    most, exp = 1 - share, math.exp
     while True:
         waits = lost / (1 - load / servers * (1 - lost))
-        if waits * math.exp(-(servers - load) / mean_service * seconds) <= 1 - share:
+        if waits * exp(-(servers - load) / mean_service * seconds) <= most:
             return servers
         servers += 1
         lost = load * lost / (servers + load * lost)

@@ -74,7 +74,7 @@ def headline(result: Tuned) -> str:
     test, name = result.test, result.study.names[result.chosen]
     interval = "too few windows for an interval"
     if math.isfinite(test.low) or math.isfinite(test.high):
-        interval = f"95 %: {_percent(test.low)} to {_percent(test.high)}"
+        interval = f"95 %: {_span(test.low, test.high)}"
     change = (
         f"{percent(abs(test.difference), 1)} {'less' if test.difference < 0 else 'more'} loss than the "
         f"present configuration ({interval})"
@@ -83,6 +83,15 @@ def headline(result: Tuned) -> str:
         test.verdict, f"Not decided: {name} looks best"
     )
     return f"{verdict}: on {test.pairs} windows that tuning never saw it has {change}."
+
+
+def _span(low: float, high: float) -> str:
+    """Return the interval of a difference in words: as less or more where it leaves no doubt, else with signs."""
+    if high < 0 and math.isfinite(low):
+        return f"{percent(-high, 1)} to {percent(-low, 1)} less"
+    if low > 0 and math.isfinite(high):
+        return f"{percent(low, 1)} to {percent(high, 1)} more"
+    return f"{_percent(low)} to {_percent(high)}"
 
 
 def _percent(value: float) -> str:

@@ -132,8 +132,14 @@ def test_keda_idle_fallback_and_formula() -> None:
     assert sizes(idle, 0, [(0.0, {"queue_length": 0}), (30.0, {"queue_length": 1})]) == [0, 3]
     fallback = make_rule("keda", minimum=1, fallback={"failures": 2, "replicas": 6})
     missing: list[tuple[float, dict[str, Any]]] = [(30.0 * i, {}) for i in range(4)]
-    # Failures 1 and 2 hold; the third exceeds 2.
-    assert sizes(fallback, 2, missing) == [2, 2, 6, 6]
+    # Where nothing is active KEDA's executor takes the replicas at the first failure, whatever the threshold is.
+    assert sizes(fallback, 2, missing) == [6, 6, 6, 6]
+    two = [{"metric": "queue_length", "target": 5}, {"metric": "lag", "target": 5}]
+    beside = make_rule("keda", minimum=1, triggers=two, fallback={"failures": 2, "replicas": 6})
+    # Another trigger is active: the HPA decides, for which failures 1 and 2 hold and the third stands for 6.
+    assert sizes(beside, 2, [(30.0 * i, {"queue_length": 1}) for i in range(4)]) == [2, 2, 4, 6]
+    none = make_rule("keda", minimum=0, cooldown_s=0, fallback={"failures": 0, "replicas": 0})
+    assert sizes(none, 2, missing) == [2, 2, 2, 2]
     higher = make_rule(
         "keda", minimum=1, fallback={"failures": 0, "replicas": 6, "behavior": "currentReplicasIfHigher"}
     )

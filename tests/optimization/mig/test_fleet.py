@@ -93,7 +93,7 @@ def test_a_thousand_gpus_are_planned_exactly() -> None:
 def test_what_it_writes_it_reads_and_mig_parted_rules_are_understood(tmp_path: Path) -> None:
     plan = plan_fleet(A100, 5, {"1g.5gb": 9, "3g.20gb": 4})
     path = tmp_path / "parted.yaml"
-    path.write_text(parted_text(plan.after))
+    path.write_text(parted_text({"gputwin": plan.after}))
     assert yaml.safe_load(path.read_text())["version"] == "v1"
     again = read_parted(path, A100, 5)
     assert [mix_of(a) for a in again] == [mix_of(a) for a in plan.after]

@@ -115,3 +115,30 @@ def check(snapshot: Snapshot, moves: tuple, nodes: tuple[str, ...], size: int) -
         at = snapshot.node_ids.index(node)
         assert snapshot.room(at, Request(gpus=size), 1) == 1
         snapshot.put(at, Request(gpus=size), "gang")
+
+
+def test_a_node_with_many_small_residents_can_be_cleared() -> None:
+    """Six shares lie on two GPUs of a node of two; no four of them make room, all six do, and they fit elsewhere."""
+    snapshot = cluster([2, 2, 2], [[], [("a", 1)], [("b", 1)]])
+    for k in range(6):
+        snapshot.put(0, Request(gpus=1, gpu_milli=300), f"s{k}")
+    found = fit_gang(snapshot, Request(gpus=2), 1)
+    assert found.nodes == ("n1",)
+    assert [m.job_id for m in found.moves] == ["a"]
+    snapshot.models = ["V100", "T4", "T4"]
+    found = fit_gang(snapshot, Request(gpus=2, models=frozenset({"V100"})), 1)
+    assert found.nodes == ("n0",)
+    assert sorted(m.job_id for m in found.moves) == [f"s{k}" for k in range(6)]
+    assert found.is_optimal
+
+
+def test_no_more_are_moved_than_the_place_needs() -> None:
+    """Five shares on the first GPU, one on the second: for one whole GPU the one goes."""
+    snapshot = cluster([2, 1], [[], []])
+    for k in range(5):
+        snapshot.put(0, Request(gpus=1, gpu_milli=200), f"s{k}")
+    snapshot.put(0, Request(gpus=1, gpu_milli=600), "other")
+    snapshot.models = ["V100", "T4"]
+    found = fit_gang(snapshot, Request(gpus=1, models=frozenset({"V100"})), 1)
+    assert [m.job_id for m in found.moves] == ["other"]
+    assert found.is_optimal

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -67,6 +68,34 @@ def test_exp3_follows_a_change_that_a_mean_would_miss() -> None:
     assert int(np.argmax(learner.probabilities())) == 2
 
 
+def test_exp3_goes_through_windows_in_time_and_chooses_by_the_late_ones() -> None:
+    """Configuration 0 is best on the mean of all windows, configuration 2 since the change at half time."""
+    arms, windows, budget = 4, 20, 80
+    table = np.ones((arms, windows))
+    table[0, :10], table[0, 10:] = 0.3, 1.1
+    table[2, :10], table[2, 10:] = 1.4, 0.6
+    assert int(np.argmin(table.mean(axis=1))) == 0
+    right = 0
+    for seed in range(10):
+        asked: list[int] = []
+
+        def pull(arm: int, k: int, asked: list[int] = asked) -> float:
+            asked.append(k)
+            return float(table[arm, k])
+
+        history, pulled = search(pull, arms, windows, budget, algorithm="exp3", seed=seed)
+        assert len(pulled) == budget
+        assert asked == sorted(asked)
+        assert set(asked) == set(range(windows))
+        assert all(
+            table[a, k] == score
+            for a in range(arms)
+            for k, score in zip(history.seen[a], history.scores[a], strict=True)
+        )
+        right += chosen(history) == 2
+    assert right >= 9
+
+
 def test_regret_grows_only_by_what_worse_arms_cost() -> None:
     assert regret([0, 1, 1, 2], np.array([0.5, 0.2, 0.3])).tolist() == pytest.approx([0.3, 0.3, 0.3, 0.4])
 
@@ -109,6 +138,26 @@ def test_a_wrong_algorithm_is_one_line() -> None:
     with pytest.raises(UserError, match="unknown algorithm"):
         search(lambda a, k: 0.0, 2, 2, 2, algorithm="magic")
     assert set(ALGORITHMS) == {"thompson", "ucb", "halving", "random", "exp3"}
+
+
+def test_the_headline_never_claims_more_than_a_whole_loss() -> None:
+    """With few windows the interval is wide; a loss of 1 can shrink by 100 % at most."""
+    from gputwin.report.tuning import headline
+
+    found = tune(read_text(STUDY), seed=1)
+    assert found.test.verdict == "adopt"
+    assert found.test.low >= -1.0
+    text = headline(found)
+    assert " less)" in text
+    assert "-1" not in text.partition("(95 %")[2]
+
+
+def read_text(text: str) -> Study[Scenario]:
+    """Return the study that a file with this text describes."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "study.yaml"
+        path.write_text(text)
+        return read_study(path)
 
 
 STUDY = """

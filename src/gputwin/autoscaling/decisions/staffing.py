@@ -44,17 +44,21 @@ def forecast_rate(
         return None, "the forecast has no quantiles"
     first = int(age // forecast.step_s)
     last = math.ceil((age + horizon_s) / forecast.step_s)
+    last = max(last, first + 1)
     low, high, share = _around(forecast, level)
-    ahead = high[first : max(last, first + 1)]
+    ahead = high[first:last]
     if not ahead:
         return None, f"the forecast ends {age - len(high) * forecast.step_s:g} s ago"
-    if share < 1.0:
-        ahead = [a + (b - a) * share for a, b in zip(low[first : max(last, first + 1)], ahead, strict=True)]
-    # Not NaN, infinite or negative: a comparison with NaN is false.
-    for value in ahead:
+    most = 0.0
+    for below, value in zip(low[first:last], ahead, strict=True):
+        if share < 1.0:
+            value = below + (value - below) * share
+        # Not NaN, infinite or negative: a comparison with NaN is false.
         if not 0.0 <= value < math.inf:
             return None, "the forecast holds values that are no rates"
-    return max(ahead), ""
+        if value > most:
+            most = value
+    return most, ""
 
 
 def _around(forecast: Forecast, level: float) -> tuple[Sequence[float], Sequence[float], float]:

@@ -11,14 +11,25 @@ from pathlib import Path
 from typing import Any
 
 from gputwin.core.errors import InputError
-from gputwin.optimization.mig.layouts import Layout, Mix, layouts, mix_of
+from gputwin.optimization.mig.layouts import Layout, Mix, Slot, layouts, mix_of
 from gputwin.simulation.mig_profiles import MigGpu
 
 _REMEDY = "see docs/optimization.md for an example"
 
 
-def read_parted(path: Path, gpu: MigGpu, gpus: int, config: str | None = None) -> tuple[Layout, ...]:
-    """Return the layout of each GPU by one configuration of the file; the only one where none is named."""
+def read_parted(
+    path: Path,
+    gpu: MigGpu,
+    gpus: int,
+    config: str | None = None,
+    *,
+    known: Mapping[int, frozenset[Slot]] | None = None,
+) -> tuple[Layout, ...]:
+    """Return the layout of each GPU by one configuration of the file; the only one where none is named.
+
+    A file says how many instances of a profile a GPU has, not where they start: they stand where those of `known` (by GPU)
+    leave room, or anywhere.
+    """
     import yaml
 
     try:
@@ -45,7 +56,7 @@ def read_parted(path: Path, gpu: MigGpu, gpus: int, config: str | None = None) -
         if not isinstance(rule, dict):
             raise InputError("a rule has devices and mig-devices", file=path, field=where, remedy=_REMEDY)
         for device in _devices(rule, gpus, path, where):
-            found[device] = _layout(rule, gpu, path, where)
+            found[device] = _layout(rule, gpu, (known or {}).get(device, frozenset()), path, where)
     return tuple(found)
 
 
@@ -63,7 +74,7 @@ def _devices(rule: Mapping[str, Any], gpus: int, path: Path, where: str) -> Sequ
     return devices
 
 
-def _layout(rule: Mapping[str, Any], gpu: MigGpu, path: Path, where: str) -> Layout:
+def _layout(rule: Mapping[str, Any], gpu: MigGpu, standing: frozenset[Slot], path: Path, where: str) -> Layout:
     wanted = rule.get("mig-devices", {}) if rule.get("mig-enabled", True) else {}
     field = f"{where}.mig-devices"
     if not isinstance(wanted, dict) or not all(isinstance(n, int) and n >= 0 for n in wanted.values()):
@@ -73,26 +84,32 @@ def _layout(rule: Mapping[str, Any], gpu: MigGpu, path: Path, where: str) -> Lay
         if name not in known:
             remedy = f"known: {', '.join(p.name for p in gpu.profiles)}"
             raise InputError(f"{gpu.name} has no profile '{name}'", file=path, field=field, remedy=remedy)
-    layout = place_mix(gpu, tuple(sorted((str(n), c) for n, c in wanted.items() if c)))
+    mix = tuple(sorted((str(n), c) for n, c in wanted.items() if c))
+    layout = place_mix(gpu, mix, standing) or place_mix(gpu, mix)
     if layout is None:
         raise InputError(f"{dict(wanted)} do not fit on one {gpu.name}", file=path, field=field, remedy="ask for fewer")
     return layout
 
 
-def place_mix(gpu: MigGpu, mix: Mix) -> Layout | None:
-    """Return a legal layout with this mix; None where there is none."""
+def place_mix(gpu: MigGpu, mix: Mix, known: frozenset[Slot] = frozenset()) -> Layout | None:
+    """Return a legal layout with this mix in which these slots are; None where there is none."""
     names = tuple(sorted(name for name, _ in mix))
-    return next((layout for layout in layouts(gpu, names) if mix_of(layout) == mix), None)
+    return next((layout for layout in layouts(gpu, names) if mix_of(layout) == mix and known <= set(layout)), None)
 
 
-def parted_text(after: Sequence[Layout], name: str = "gputwin") -> str:
-    """Return the layouts as a mig-parted file: GPUs of the same mix in one rule."""
+def parted_text(configs: Mapping[str, Sequence[Layout]]) -> str:
+    """Return the layouts as a mig-parted file, a configuration per name: GPUs of the same mix in one rule."""
     import yaml
 
+    written = {name: _rules(after) for name, after in configs.items()}
+    return yaml.safe_dump({"version": "v1", "mig-configs": written}, sort_keys=False)
+
+
+def _rules(after: Sequence[Layout]) -> list[dict[str, Any]]:
     devices: dict[Mix, list[int]] = {}
     for i, layout in enumerate(after):
         devices.setdefault(mix_of(layout), []).append(i)
-    rules = [
+    return [
         {
             "devices": numbers,
             "mig-enabled": bool(mix),
@@ -100,4 +117,3 @@ def parted_text(after: Sequence[Layout], name: str = "gputwin") -> str:
         }
         for mix, numbers in sorted(devices.items(), key=lambda item: item[1][0])
     ]
-    return yaml.safe_dump({"version": "v1", "mig-configs": {name: rules}}, sort_keys=False)

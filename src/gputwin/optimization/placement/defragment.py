@@ -1,19 +1,23 @@
 """Where a gang would fit now, and after which moves: the fewest running instances to move so that it can start.
 
 For each node, the fewest residents to move away so that it holds 1, 2, … instances of the gang are found by trying sets
-of residents in order of size; the cheapest nodes for the whole gang follow by dynamic programming. That number is a
-lower bound, since it does not ask where the moved go. It is the answer where places for them are found; else other nodes
+of residents in order of size, up to a few; beyond, the GPUs with the fewest residents are cleared. The cheapest nodes for
+the whole gang follow by dynamic programming. Where all sets were tried that number is a lower bound, since it does not ask
+where the moved go, else one follows from what residents hold. It is the answer where places are found; else other nodes
 are tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import combinations
 from typing import Any
 
-from gputwin.optimization.placement.snapshot import Request, Resident, Snapshot
+import numpy as np
+
+from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.optimization.placement.snapshot import Request, Resident, Snapshot, room_for
 
 _MOST_MOVED = 4
 """Residents of one node that are tried together."""
@@ -78,20 +82,24 @@ def fit_gang(snapshot: Snapshot, request: Request, instances: int) -> GangFit:
         for n in order:
             nodes += [snapshot.node_ids[n]] * min(rooms[n], instances - len(nodes))
         return GangFit(instances, instances, tuple(nodes), options=options)
-    priced = {n: _prices(snapshot, n, request, instances) for n in range(len(snapshot.node_ids))}
-    prices = {n: price for n, (price, _) in priced.items()}
-    ideal, bound = _cheapest({n: hopeful for n, (_, hopeful) in priced.items()}, instances)
-    least = None if ideal is None else bound
-    barred: set[int] = set()
-    for _ in range(_ATTEMPTS):
-        chosen, _ = _cheapest({n: p for n, p in prices.items() if n not in barred}, instances)
-        if chosen is None:
+    searches = [_Search(snapshot, n, request, instances) for n in range(len(snapshot.node_ids))]
+    least: int | None = None
+    for depth in range(1, _MOST_MOVED + 1):
+        for search in searches:
+            search.deepen(depth)
+        found = {n: s.prices if depth < _MOST_MOVED else s.found for n, s in enumerate(searches)}
+        ideal, bound = _cheapest({n: s.hopeful for n, s in enumerate(searches)}, instances)
+        if ideal is None:
+            # Not even empty nodes would do.
             break
-        moves = _carry_out(snapshot, request, chosen)
-        if isinstance(moves, tuple):
-            nodes = [snapshot.node_ids[n] for n, (k, _) in chosen.items() for _ in range(k)]
-            return GangFit(instances, total, tuple(nodes), moves, least, options=options)
-        barred.add(moves)
+        least = bound
+        chosen, cost = _cheapest(found, instances)
+        # Sets of more residents are tried only where they could save moves, or where the moved have nowhere to go.
+        if chosen is None or (cost > bound and depth < _MOST_MOVED):
+            continue
+        placed = _placed(snapshot, request, instances, found)
+        if placed is not None:
+            return GangFit(instances, total, *placed, least, options=options)
     reason = _why(snapshot, request, instances, total)
     return GangFit(instances, total, None, (), least, reason, options)
 
@@ -100,43 +108,128 @@ Price = list[tuple[int, tuple[Resident, ...]]]
 """By instances of the gang on the node (from 0): how many residents must go (a lower bound), and which."""
 
 
-def _prices(snapshot: Snapshot, node: int, request: Request, most: int) -> tuple[Price, Price]:
-    """Return what was found, and the same with the least that what was not tried could cost."""
-    residents = snapshot.residents[node]
-    now = snapshot.room(node, request, most)
-    prices: Price = [(0, ())] * (now + 1)
-    if request.models is not None and snapshot.models[node] not in request.models:
-        return prices, prices
-    empty = snapshot.copy_of(node)
-    for resident in list(empty.residents[0]):
-        empty.take(0, resident)
-    ceiling = empty.room(0, request, most)
-    tried, finished = 0, 0
-    for size in range(1, min(_MOST_MOVED, len(residents)) + 1):
-        for group in _distinct(residents, size):
-            tried += 1
-            if len(prices) > ceiling or tried > _MOST_SETS:
+def _placed(
+    snapshot: Snapshot, request: Request, instances: int, prices: dict[int, Price]
+) -> tuple[tuple[str, ...], tuple[Move, ...]] | None:
+    """Return the gang's nodes and the moves, other nodes tried where the moved have nowhere to go."""
+    barred: set[int] = set()
+    for _ in range(_ATTEMPTS):
+        chosen, _ = _cheapest({n: p for n, p in prices.items() if n not in barred}, instances)
+        if chosen is None:
+            return None
+        moves = _carry_out(snapshot, request, chosen)
+        if isinstance(moves, tuple):
+            return tuple(snapshot.node_ids[n] for n, (k, _) in chosen.items() for _ in range(k)), moves
+        barred.add(moves)
+    return None
+
+
+class _Search:
+    """The fewest residents of a node to move for 1, 2, … instances of the gang, sets of them tried in order of size."""
+
+    def __init__(self, snapshot: Snapshot, node: int, request: Request, most: int) -> None:
+        self.request, self.most = request, most
+        self.free, self.devices = snapshot.free[node], snapshot.devices[node]
+        self.residents = snapshot.residents[node]
+        self.prices: Price = [(0, ())] * (snapshot.room(node, request, most) + 1)
+        allowed = request.models is None or snapshot.models[node] in request.models
+        self.ceiling = self._room(self.residents) if allowed else 0
+        self.tried = self.finished = 0
+        self.asked = (request.gpus * request.gpu_milli, *request.amounts)
+        self.totals = (int(self.devices.sum()), *self.free.tolist())
+        held = [(r.request.gpus * r.request.gpu_milli, *r.request.amounts) for r in self.residents]
+        self.largest = [sorted((h[k] for h in held), reverse=True) for k in range(len(self.asked))]
+        kinds: dict[tuple[Any, ...], list[Resident]] = {}
+        for one in self.residents:
+            # Which whole GPUs a resident holds makes no difference.
+            devices = one.devices if one.request.gpu_milli < WHOLE_GPU_MILLI else ()
+            kinds.setdefault((one.request, devices), []).append(one)
+        self.kinds = sorted(
+            kinds.values(), key=lambda k: (-k[0].request.gpus * k[0].request.gpu_milli, k[0].request.amounts)
+        )
+
+    @property
+    def hopeful(self) -> Price:
+        """Return the prices with the least that what was not tried could cost."""
+        beyond = range(len(self.prices), self.ceiling + 1)
+        return self.prices + [(max(self.finished + 1, self._least_gone(k)), ()) for k in beyond]
+
+    @property
+    def found(self) -> Price:
+        """Return the prices, and for what no set tried makes room for, residents that do: perhaps not the fewest."""
+        beyond = range(len(self.prices), self.ceiling + 1)
+        return self.prices + [(len(group), group) for group in map(self._cleared, beyond)]
+
+    def deepen(self, size: int) -> None:
+        """Try all sets of so many residents."""
+        if len(self.prices) <= self.ceiling and size >= self._least_gone(len(self.prices)):
+            for group in _sets(self.kinds, size):
+                self.tried += 1
+                if self.tried > _MOST_SETS:
+                    return
+                room = self._room(group)
+                while len(self.prices) <= room:
+                    self.prices.append((size, group))
+                if len(self.prices) > self.ceiling:
+                    break
+        self.finished = size
+
+    def _least_gone(self, count: int) -> int:
+        """Return how many residents must go at least for so many instances, by what they hold of each resource alone."""
+        least = 0
+        for k, (free, amount) in enumerate(zip(self.totals, self.asked, strict=True)):
+            lack = count * amount - free
+            for gone, freed in enumerate(self.largest[k], 1):
+                if lack <= 0:
+                    break
+                lack -= freed
+                least = max(least, gone)
+        return least
+
+    def _cleared(self, count: int) -> tuple[Resident, ...]:
+        """Return residents who make room for so many instances: those on the GPUs with the fewest, then the largest."""
+        on = Counter(d for one in self.residents for d in one.devices)
+        order = sorted(
+            self.residents,
+            key=lambda one: (max((on[d] for d in one.devices), default=len(self.residents)), one.devices),
+        )
+        gone: list[Resident] = []
+        for one in order:
+            gone.append(one)
+            if self._room(gone) >= count:
                 break
-            trial = snapshot.copy_of(node)
-            for resident in group:
-                trial.take(0, resident)
-            room = trial.room(0, request, most)
-            while len(prices) <= room:
-                prices.append((size, group))
-        finished = size if tried <= _MOST_SETS else finished
-    beyond: Price = [(finished + 1, ())] * (ceiling + 1 - len(prices))
-    return prices, prices + beyond
+        for one in sorted(gone, key=lambda one: one.request.gpus * one.request.gpu_milli):
+            rest = list(gone)
+            rest.remove(one)
+            if self._room(rest) >= count:
+                gone = rest
+        return tuple(gone)
+
+    def _room(self, gone: Iterable[Resident]) -> int:
+        """Return how many instances of the gang fit once these residents are gone."""
+        free, devices, stay = self.free.copy(), self.devices.copy(), Counter(self.residents)
+        for one in gone:
+            free += np.array(one.request.amounts, np.int64)
+            for d in one.devices:
+                devices[d] += one.request.gpu_milli
+            stay[one] -= 1
+        room = room_for(free, devices, self.request, self.most)
+        if self.request.max_per_node is not None:
+            own = self.request.application
+            here = sum(n for one, n in stay.items() if one.request.application == own >= 0)
+            room = max(min(room, self.request.max_per_node - here), 0)
+        return room
 
 
-def _distinct(residents: list[Resident], size: int) -> Iterator[tuple[Resident, ...]]:
-    """Yield sets of residents, one of each kind of set (same requests on the same devices are alike)."""
-    seen = set()
-    ordered = sorted(residents, key=lambda r: (-r.request.gpus * r.request.gpu_milli, r.request.amounts))
-    for group in combinations(ordered, size):
-        key = tuple((r.request, r.devices) for r in group)
-        if key not in seen:
-            seen.add(key)
-            yield group
+def _sets(kinds: Sequence[Sequence[Resident]], size: int) -> Iterator[tuple[Resident, ...]]:
+    """Yield sets of so many residents, of those that are alike the first ones."""
+    if size == 0:
+        yield ()
+        return
+    for k, alike in enumerate(kinds):
+        for count in range(min(size, len(alike)), 0, -1):
+            for rest in _sets(kinds[k + 1 :], size - count):
+                yield (*alike[:count], *rest)
 
 
 def _cheapest(
@@ -187,6 +280,6 @@ def _why(snapshot: Snapshot, request: Request, instances: int, total: int) -> st
     if request.gpus and free < asked:
         return f"{asked:g} GPUs are asked for and {free:g} are free in all; wait for jobs to end or add nodes."
     return (
-        f"{total} of {instances} instances fit now, and moving up to {_MOST_MOVED} instances per node does not make room "
-        "for the rest; ask for fewer GPUs per instance, a smaller gang, or wait."
+        f"{total} of {instances} instances fit now, and no moves were found that make room for the rest; "
+        "ask for fewer GPUs per instance, a smaller gang, or wait."
     )

@@ -20,7 +20,7 @@ import polars as pl
 from gputwin.core.errors import UserError
 from gputwin.core.units import HOUR, percent
 from gputwin.optimization.placement.bounds import simple_bound
-from gputwin.optimization.placement.columns import generate
+from gputwin.optimization.placement.columns import Generated, generate
 from gputwin.optimization.placement.consolidate import consolidate
 from gputwin.optimization.placement.demand import lives, numbered_groups, problem_of
 from gputwin.optimization.placement.heuristics import Floats, node_prices, weights_of
@@ -220,13 +220,18 @@ class _Demand:
         generated = generate(problem, known, deadline=process_time() + seconds)
         met = tuple((t, tuple((present[c], n) for c, n in pattern)) for t, pattern in generated.columns)
         worth = np.zeros((len(problem.types), len(counts)))
-        proof = generated.proof
-        for t, price in enumerate(proof.node_prices):
-            worth[t, present] = proof.worth[t] * float(proof.shrink / price)
-        if not proof.worth:
-            # No prices in the time given: an instance is worth its share of a node.
-            worth[:, present] = problem.sizes / np.maximum(problem.capacities.max(axis=0), 1) @ self.weights
+        worth[:, present] = worth_of(problem, generated, self.weights)
         return max(generated.bound, simple_bound(problem)), tuple(worth), met
+
+
+def worth_of(problem: Problem, generated: Generated, weights: Floats) -> Floats:
+    """Return node types × choices: the linear program's price of an instance, as a share of the node's cost."""
+    proof = generated.proof
+    if not proof.worth:
+        # No prices in the time given: an instance is worth its share of a node.
+        share = problem.sizes / np.maximum(problem.capacities.max(axis=0), 1) @ weights
+        return np.tile(share, (len(problem.types), 1))
+    return np.array([w * float(proof.shrink / p) for w, p in zip(proof.worth, proof.node_prices, strict=True)])
 
 
 @dataclass

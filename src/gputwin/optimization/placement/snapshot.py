@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
-from gputwin.core.units import WHOLE_GPU_MILLI
+from gputwin.core.units import WHOLE_GPU_MILLI, parse_duration
 from gputwin.optimization.placement.problem import Ints
 from gputwin.simulation.result import SimulationResult
 
@@ -75,15 +75,7 @@ class Snapshot:
         """Return how many instances of the request fit on the node now, at most `most`."""
         if request.models is not None and self.models[node] not in request.models:
             return 0
-        room = most
-        for free, amount in zip(self.free[node].tolist(), request.amounts, strict=True):
-            if amount:
-                room = min(room, free // amount)
-        if request.gpus:
-            per_device = self.devices[node] // request.gpu_milli
-            # Each instance needs distinct devices, so n instances fit when devices give min(n, each) parts in all.
-            while room > 0 and int(np.minimum(per_device, room).sum()) < request.gpus * room:
-                room -= 1
+        room = room_for(self.free[node], self.devices[node], request, most)
         if request.max_per_node is not None:
             here = sum(1 for r in self.residents[node] if r.request.application == request.application >= 0)
             room = min(room, request.max_per_node - here)
@@ -109,12 +101,26 @@ class Snapshot:
 
     def best_node(self, request: Request, without: frozenset[int]) -> int | None:
         """Return the node with the least free GPU (then CPU) that has room for one instance; None where none has."""
-        best: tuple[int, int, int] | None = None
-        for node in range(len(self.node_ids)):
-            if node not in without and self.room(node, request, 1):
-                key = (int(self.devices[node].sum()), int(self.free[node, 0]), node)
-                best = key if best is None else min(best, key)
-        return None if best is None else best[2]
+        whole = np.array([d.sum() for d in self.devices], np.int64)
+        able = (self.free >= np.array(request.amounts)).all(axis=1) & (whole >= request.gpus * request.gpu_milli)
+        order = np.lexsort((np.arange(len(whole)), self.free[:, 0], whole))
+        return next(
+            (int(n) for n in order[able[order]] if int(n) not in without and self.room(int(n), request, 1)), None
+        )
+
+
+def room_for(free: Ints, devices: Ints, request: Request, most: int) -> int:
+    """Return how many instances of the request the free amounts and devices (milli) hold, at most `most`."""
+    room = most
+    for left, amount in zip(free.tolist(), request.amounts, strict=True):
+        if amount:
+            room = min(room, left // amount)
+    if request.gpus:
+        per_device = devices // request.gpu_milli
+        # Each instance needs distinct devices, so n instances fit when devices give min(n, each) parts in all.
+        while room > 0 and int(np.minimum(per_device, room).sum()) < request.gpus * room:
+            room -= 1
+    return room
 
 
 def snapshot_of(run: SimulationResult, time: float) -> Snapshot:
@@ -162,7 +168,7 @@ def requests_of(run: SimulationResult) -> dict[int, Request]:
 
 
 def moment(run: SimulationResult, text: str | None) -> float:
-    """Return the time asked for (s): a number, `end` of arrivals, or `busiest` (most GPUs held; where none is given)."""
+    """Return the time asked for (s): a duration, `end` of arrivals, or `busiest` (most GPUs held; where none is given)."""
     submits = run.jobs["submit_time"]
     if text == "end":
         return float(submits.max())  # type: ignore[arg-type]
@@ -171,6 +177,10 @@ def moment(run: SimulationResult, text: str | None) -> float:
         row: Any = series["gpu_allocation"].arg_max()
         return float(series["time"][row or 0])
     try:
-        return float(text)
-    except ValueError:
-        raise UserError(f"--at {text}: give seconds, 'busiest' or 'end'") from None
+        time = parse_duration(text)
+    except UserError:
+        raise UserError(f"--at {text}: give seconds or a time as in 12h, 'busiest' or 'end'") from None
+    first, last = run.segments["start_time"].min(), run.segments["end_time"].max()
+    if isinstance(first, float) and isinstance(last, float) and not first <= time <= last:
+        raise UserError(f"--at {text}: nothing runs then; the run lasts from {first:.0f} to {last:.0f} s")
+    return time

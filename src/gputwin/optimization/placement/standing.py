@@ -141,7 +141,10 @@ class Standing:
                 able.append((float(self.prices[t]), t))
         if not able:
             return None
-        t = min(able)[1]
+        return self.open(min(able)[1])
+
+    def open(self, t: int) -> int:
+        """Return an empty node of a type, one that was in use before where there is one."""
         if self.closed[t]:
             return self.closed[t].pop()
         row = self.count

@@ -22,14 +22,24 @@ _PRIOR_PULLS = 0.3
 
 @dataclass
 class History:
-    """Scores seen so far, by arm in the order its windows are used."""
+    """Scores seen so far by arm, and on which windows: the first ones in order where not said."""
 
     arms: int
     windows: int
     scores: list[list[float]] = field(default_factory=list)
+    half_life: float | None = None
+    """Windows after which what was seen counts half as much; None: all windows count alike."""
+    seen: list[list[int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self.scores = self.scores or [[] for _ in range(self.arms)]
+        self.seen = self.seen or [list(range(len(s))) for s in self.scores]
+
+    def add(self, arm: int, window: int, score: float) -> None:
+        """Keep the score of an arm on a window; the same again is nothing new."""
+        if window not in self.seen[arm]:
+            self.seen[arm].append(window)
+            self.scores[arm].append(score)
 
     @property
     def pulls(self) -> int:
@@ -44,17 +54,19 @@ class History:
         """Return mean and standard deviation of each arm's expected score.
 
         A window has its own level, which all arms share that were pulled on it: two-way means with shrinkage. The noise
-        is pooled over arms.
+        is pooled over arms. With a half-life, late windows weigh more.
         """
         filled = np.full((self.arms, self.windows), np.nan)
-        for a, seen in enumerate(self.scores):
-            filled[a, : len(seen)] = seen
+        for a, seen in enumerate(self.seen):
+            filled[a, seen] = self.scores[a]
         known = ~np.isnan(filled)
-        counts = known.sum(axis=1)
+        ages = np.arange(self.windows)[::-1]
+        weights = np.ones(self.windows) if self.half_life is None else 0.5 ** (ages / self.half_life)
+        counts = (known * weights).sum(axis=1)
         arm, level = np.zeros(self.arms), np.zeros(self.windows)
         grand = float(np.nanmean(filled)) if known.any() else 1.0
         for _ in range(20):
-            rest = np.where(known, filled - grand - level, 0.0).sum(axis=1)
+            rest = (np.where(known, filled - grand - level, 0.0) * weights).sum(axis=1)
             arm = rest / (counts + _PRIOR_PULLS)
             rest = np.where(known, filled - grand - arm[:, None], 0.0).sum(axis=0)
             level = rest / (known.sum(axis=0) + 1.0)
@@ -123,7 +135,7 @@ def random_search(history: History, left: int, rng: np.random.Generator) -> int:
 
 @dataclass
 class Exp3:
-    """EXP3: assumes nothing of how scores come about, so that it follows drift; losses are clipped to [0, 2]."""
+    """EXP3: assumes nothing of how scores come about; losses are clipped to [0, 2]."""
 
     arms: int
     exploration: float = 0.15
@@ -154,6 +166,10 @@ CHOOSERS: dict[str, Chooser] = {
     "random": random_search,
 }
 ALGORITHMS = (*CHOOSERS, "exp3")
+IN_TIME_ORDER = ("exp3",)
+"""Those that go through the windows in the trace's order, so that they follow drift."""
+_HALF_LIFE = 0.2
+"""Share of the windows after which what was seen counts half as much, under drift."""
 TRY_ALL_FIRST = ("ucb", "thompson", "halving")
 """Those that pull every arm once, on its first window, before any arm twice."""
 
@@ -168,25 +184,28 @@ def search(
     seed: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[History, list[int]]:
-    """Return the history and the arms pulled in order; `pull(arm, k)` gives the score on the arm's k-th window."""
+    """Return the history and the arms pulled in order; `pull(arm, k)` gives the score of an arm on window k.
+
+    An arm's windows are used in order. EXP3 is for drift: its pulls go through the windows once, each arm pulled on the
+    window whose turn it is, and later windows weigh more in what is chosen.
+    """
     if algorithm not in ALGORITHMS:
         raise UserError(f"unknown algorithm '{algorithm}'; known: {', '.join(ALGORITHMS)}")
     rng = np.random.default_rng(seed)
-    history, order = History(arms, windows), []
+    is_drifting = algorithm in IN_TIME_ORDER
+    history, order = History(arms, windows, half_life=windows * _HALF_LIFE if is_drifting else None), []
     adversarial = Exp3(arms)
-    for done in range(min(budget, arms * windows)):
-        if algorithm == "exp3":
-            arm = adversarial.choose(rng)
-            # Who has seen all windows begins again: what it saw then may no longer hold.
-            k = len(history.scores[arm]) % windows
+    pulls = min(budget, arms * windows)
+    for done in range(pulls):
+        if is_drifting:
+            arm, k = adversarial.choose(rng), done * windows // pulls
         else:
             arm = CHOOSERS[algorithm](history, budget - done, rng)
             k = len(history.scores[arm])
         score = pull(arm, k)
-        if algorithm == "exp3":
+        if is_drifting:
             adversarial.update(arm, score)
-        if len(history.scores[arm]) < windows:
-            history.scores[arm].append(score)
+        history.add(arm, k, score)
         order.append(arm)
         progress(done + 1, budget)
     return history, order

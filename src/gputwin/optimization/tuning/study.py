@@ -8,7 +8,7 @@ interrupted goes on where it was.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from gputwin.core.rng import stream
 from gputwin.optimization.tuning.ab import AbTest, paired_test
-from gputwin.optimization.tuning.bandits import TRY_ALL_FIRST, History, chosen, pareto, regret, search
+from gputwin.optimization.tuning.bandits import IN_TIME_ORDER, TRY_ALL_FIRST, History, chosen, pareto, regret, search
 from gputwin.optimization.tuning.runs import Runs, Simulations, Study
 from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.scenario import Scenario
@@ -105,7 +105,8 @@ def tune_runs(
 def _tuned(simulations: Runs[Any], batch: Batch, progress: Callable[[int, int], None]) -> Tuned:
     study, seed = simulations.study, simulations.seed
     arms = study.configurations
-    order = stream(seed, "windows").permutation(study.windows)
+    is_timed = study.algorithm in IN_TIME_ORDER
+    order = np.arange(study.windows) if is_timed else stream(seed, "windows").permutation(study.windows)
     if study.algorithm in TRY_ALL_FIRST and study.pulls >= len(arms):
         simulations.simulate(batch, [(arm, int(order[0])) for arm in (study.present, *arms)])
     history, pulled = search(
@@ -129,6 +130,8 @@ def _tuned(simulations: Runs[Any], batch: Batch, progress: Callable[[int, int], 
         return simulations.loss(study.present, first + k), simulations.loss(arms[best], first + k)
 
     test = paired_test(pair, study.held_out)
+    # The present configuration's loss is 1 on every window and none is below 0, so nothing is more than 1 better.
+    test = replace(test, low=max(test.low, -1.0))
     points, front = _front(simulations, history, order)
     return Tuned(
         study,
@@ -151,8 +154,8 @@ def _front(
     """Return each arm's mean objectives relative to the present configuration, and the arms on the Pareto front."""
     study = simulations.study
     rows = []
-    for arm, seen in zip(study.configurations, history.scores, strict=True):
-        ratios = [simulations.ratios(arm, int(order[k])) for k in range(len(seen))]
+    for arm, seen in zip(study.configurations, history.seen, strict=True):
+        ratios = [simulations.ratios(arm, int(order[k])) for k in seen]
         rows.append(tuple(np.mean(ratios, axis=0)) if ratios else (float("inf"),) * len(study.objectives))
     on_front = pareto(np.array(rows))
     return tuple(rows), tuple(np.flatnonzero(on_front & np.array([bool(s) for s in history.scores])).tolist())

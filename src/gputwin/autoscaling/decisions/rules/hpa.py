@@ -86,11 +86,13 @@ class Hpa:
 def decision_of(outcome: Reconciled, observation: Observation, name: str) -> Decision:
     """Return a reconciliation's outcome as a decision."""
     proposals = outcome.proposals
-    alternatives = [Alternative(f"{name}:{metric}", replicas) for metric, replicas in proposals]
+    alternatives = tuple([Alternative(f"{name}:{metric}", replicas) for metric, replicas in proposals])
     if outcome.stabilized != outcome.wanted:
-        alternatives.append(Alternative(f"{name}:unstabilized", outcome.wanted, "without the stabilisation window"))
+        unstable = Alternative(f"{name}:unstabilized", outcome.wanted, "without the stabilisation window")
+        alternatives = (*alternatives, unstable)
     if outcome.replicas != outcome.stabilized:
-        alternatives.append(Alternative(f"{name}:unlimited", outcome.stabilized, "without policies and limits"))
+        unlimited = Alternative(f"{name}:unlimited", outcome.stabilized, "without policies and limits")
+        alternatives = (*alternatives, unlimited)
     codes = [reason for _, _, reason in outcome.conditions if reason in _WORDS]
     if outcome.limiting and outcome.limiting not in codes:
         codes.append(outcome.limiting)
@@ -103,7 +105,8 @@ def decision_of(outcome: Reconciled, observation: Observation, name: str) -> Dec
     elif proposals:
         most = max(proposals, key=lambda proposal: proposal[1])
         reasons.append(f"{most[0]} asks for {most[1]}, the most of {len(proposals)} metrics")
-    reasons.extend(f"{code}: {_WORDS[code]}" for code in codes)
-    reasons.extend(outcome.failures)
+    for code in codes:
+        reasons.append(f"{code}: {_WORDS[code]}")
+    reasons += outcome.failures
     rule = f"{name}:{outcome.limiting}" if outcome.limiting else name
-    return Decision(observation.time_s, outcome.replicas, rule, tuple(reasons), tuple(alternatives), held)
+    return Decision(observation.time_s, outcome.replicas, rule, tuple(reasons), alternatives, held)

@@ -64,6 +64,10 @@ class Hybrid:
         """Return how long a spare replica stays: as long as keeping it costs no more than starting it anew."""
         return self.start_cost / self.price_per_hour * 3600.0
 
+    @functools.cached_property
+    def _spare_words(self) -> str:
+        return f" spare replicas stay up to {self.keep_s:g} s, which costs less than a new start"
+
     def start(self) -> HybridMemory:
         """Return the reactive rule's first memory."""
         return HybridMemory(self.reactive.start())
@@ -94,13 +98,12 @@ class Hybrid:
         if wanted < size and kept[0][1] > wanted:
             replicas = min(kept[0][1], size)
             rule = f"{self.name}:break-even"
-            why = f"{replicas - wanted} spare replicas stay up to {self.keep_s:g} s, which costs less than a new start"
-            reasons = (why, *reasons)
+            reasons = (f"{replicas - wanted}{self._spare_words}", *reasons)
             alternatives = (
                 *alternatives,
                 Alternative(f"{self.name}:{decider.rule}", wanted, "without keeping spare ones"),
             )
-        decision = Decision(now_s, replicas, rule, reasons, alternatives, measures=base.measures)
+        decision = Decision(now_s, replicas, rule, reasons, alternatives, False, base.measures)
         return decision, HybridMemory(reactive, kept)
 
 
@@ -108,4 +111,10 @@ def _remembered(
     wanted: tuple[tuple[float, int], ...], now_s: float, size: int, keep_s: float
 ) -> tuple[tuple[float, int], ...]:
     """Return the sizes still within `keep_s` that exceed the later ones, with the present one last."""
-    return (*(entry for entry in wanted if now_s - entry[0] < keep_s and entry[1] > size), (now_s, size))
+    # Sizes fall and times rise along the tuple, so what is superseded stands at its end, what is too old at its beginning.
+    first, last = 0, len(wanted)
+    while last and wanted[last - 1][1] <= size:
+        last -= 1
+    while first < last and now_s - wanted[first][0] >= keep_s:
+        first += 1
+    return (*wanted[first:last], (now_s, size))

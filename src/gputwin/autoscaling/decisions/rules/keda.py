@@ -160,14 +160,8 @@ class Keda:
         values, active, failed, failures = self._read(observation, memory)
         last = now_s if active else memory.last_active_s
         memory = KedaMemory(memory.hpa, last, created, failures)
-        exhausted = self.fallback is not None and max(failures) > self.fallback.failures
-        if failed and not active and exhausted and self.fallback is not None:
-            size = within(self.fallback.size(current), self.minimum, self.maximum)
-            reason = f"{failed}; more than {self.fallback.failures} failures in a row"
-            held = (Alternative(f"{self.name}:hold", current, "without a fallback"),)
-            return Decision(now_s, size, f"{self.name}:fallback", (reason,), held), memory
         if failed and not active and self.fallback is not None:
-            return hold(observation, self.name, min(self.minimum, current), self.maximum, failed), memory
+            return self._by_fallback(self.fallback, observation, failed, max(failures)), memory
         size_or_none, why = switched(self.switch, current, active, bool(failed), now_s, last, created)
         if size_or_none is not None:
             if failed and not active:
@@ -177,6 +171,21 @@ class Keda:
             wish = Alternative(f"{self.name}:hpa", self._plain_wish(values, current), f"by the target {ask:g} alone")
             return Decision(now_s, size, f"{self.name}:activation", (why,), (wish,)), memory
         return self._by_hpa(observation, memory, values, failed, why)
+
+    def _by_fallback(self, fallback: Fallback, observation: Observation, failed: str, failures: int) -> Decision:
+        """Return the size where a trigger failed and no other is active.
+
+        KEDA's executor sets the static number at the first failure; the threshold counts only for the value that the HPA is
+        given. A number that depends on the present size waits for the threshold. Nobody falls back to zero.
+        """
+        current = observation.replicas
+        is_due = fallback.replicas > 0 if fallback.behavior == "static" else failures > fallback.failures
+        if not is_due:
+            return hold(observation, self.name, min(self.minimum, current), self.maximum, failed)
+        size = within(fallback.size(current), self.minimum, self.maximum)
+        held = (Alternative(f"{self.name}:hold", current, "without a fallback"),)
+        reason = f"{failed}, and no trigger is active; failures in a row: {failures}"
+        return Decision(observation.time_s, size, f"{self.name}:fallback", (reason,), held)
 
     def _read(
         self, observation: Observation, memory: KedaMemory

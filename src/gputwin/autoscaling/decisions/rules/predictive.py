@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -44,6 +45,10 @@ class Predictive:
         if self.wait_s < 0 or self.slots < 1 or self.service_scv < 0 or (self.service_s or 1) <= 0:
             raise ValueError("wait and SCV are at least 0, slots at least 1, the service time above 0")
 
+    @functools.cached_property
+    def _words(self) -> str:
+        return f" requests/s at quantile {self.quantile:g} within {self.horizon_s:g} s need "
+
     def start(self) -> None:
         """Return nothing: it has no memory."""
 
@@ -62,20 +67,18 @@ class Predictive:
             return hold(observation, self.name, self.minimum, self.maximum, why)
         wanted = self._wanted(rate, service_s)
         replicas = within(wanted, self.minimum, self.maximum)
-        reasons = [
-            f"{rate:g} requests/s at quantile {self.quantile:g} within {self.horizon_s:g} s need {wanted} replicas"
-        ]
+        reasons: tuple[str, ...] = (f"{rate:g}{self._words}{wanted} replicas",)
         if replicas != wanted:
-            reasons.append(f"limits {self.minimum} to {self.maximum}")
+            reasons = (*reasons, f"limits {self.minimum} to {self.maximum}")
         measures = {"forecast_rate_per_s": rate}
         if not beside:
-            return Decision(now_s, replicas, self.name, tuple(reasons), measures=measures)
+            return Decision(now_s, replicas, self.name, reasons, (), False, measures)
         alternatives = [Alternative("predictive:unlimited", wanted, "without limits")]
         seen = observation.arrival_rate_per_s
         if seen is not None and 0 <= seen < 1e12:
             now_wanted = within(self._wanted(seen, service_s), self.minimum, self.maximum)
             alternatives.append(Alternative("predictive:now", now_wanted, f"for the present {seen:g} requests/s"))
-        return Decision(now_s, replicas, self.name, tuple(reasons), tuple(alternatives), measures=measures)
+        return Decision(now_s, replicas, self.name, reasons, tuple(alternatives), measures=measures)
 
     def _wanted(self, rate: float, service_s: float) -> int:
         # Beyond the maximum the exact number does not matter, and a wild forecast must not cost time.
