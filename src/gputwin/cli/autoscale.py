@@ -201,6 +201,8 @@ def run(
 def _render(result: Comparison, output: Path | None) -> None:
     from gputwin.core.units import format_duration
 
+    answer, *verdicts = result.verdicts()
+    say(answer)
     what = "first token" if result.is_first_token else "response"
     say(
         f"{result.requests[1]:,} requests in {format_duration(result.shown.span)}; SLA: {what} within "
@@ -242,7 +244,7 @@ def _render(result: Comparison, output: Path | None) -> None:
     ]
     table("Scaling rules on the rest of the trace (over and under in replica-hours)", columns, rows)
     table("Settings chosen on the first part", ["rule", "setting"], [[r.rule, r.setting] for r in result.rows])
-    for sentence in (*result.verdicts(), *(f"{n[:1].upper()}{n[1:]}." for n in result.notes)):
+    for sentence in (*verdicts, *(f"{n[:1].upper()}{n[1:]}." for n in result.notes)):
         say(f"- {sentence}")
     if output is not None:
         say(f"report: {output / 'autoscale.html'}")

@@ -16,6 +16,8 @@ from gputwin.studies.comparison.verdict import choice, recommendation, remarks
 
 _POINTS = 160
 _BINS = 200
+_MOST_SUMMARY = 6
+"""Scenarios in the table of the answer."""
 _CHANGES = ("mean wait", "mean slowdown", "GPU allocation", "fairness")
 _SHARES = ("GPU allocation", "fragmentation")
 _AMOUNTS = ("stops", "cost", "energy")
@@ -48,7 +50,8 @@ def comparison(compared: Comparison, timeline: Timeline) -> Section:
     if said:
         parts.append(Bullets(said))
     question = "Which of these rules should the cluster use?"
-    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES, question, next_steps(compared))
+    steps, summary = next_steps(compared), summary_table(compared)
+    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES, question, steps, summary)
 
 
 def _best(compared: Comparison) -> dict[str, float]:
@@ -121,6 +124,24 @@ def side_by_side(compared: Comparison) -> TablePart:
     count = compared.replicates
     note = f"Means over {count} replicates." if count > 1 else "One replicate."
     return TablePart("Scenarios side by side", kinds, rows, note)
+
+
+def summary_table(compared: Comparison) -> TablePart | None:
+    """Return the baseline and the shortest mean waits, each with its difference and interval; None for one scenario."""
+    if not compared.differences.height:
+        return None
+    best, rows = str(_best(compared)["scenario"]), compared.means().to_dicts()
+    ranked = sorted(rows[1:], key=lambda r: (r["scenario"] != best, r["mean wait"] is None, r["mean wait"]))
+    shown = []
+    for row in [rows[0], *ranked[: _MOST_SUMMARY - 1]]:
+        name = row["scenario"]
+        change = "–" if name == compared.baseline else _change("mean wait", compared.difference(name, "mean wait"))
+        shown.append((name, *(shown_metric(m, row[m]) for m in ("mean wait", "p95 wait", "fairness")), change))
+    others = f" {len(rows) - len(shown)} more below." if len(rows) > len(shown) else ""
+    kinds = {"scenario": Kind.TEXT} | dict.fromkeys(
+        ("mean wait", "p95 wait", "fairness", f"mean wait against {compared.baseline}"), Kind.NUMBER
+    )
+    return TablePart("Waits under each scenario", kinds, tuple(shown), f"95 % intervals in brackets.{others}")
 
 
 def differences(compared: Comparison) -> TablePart:
