@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import polars as pl
 
@@ -158,7 +160,9 @@ def differences(compared: Comparison) -> TablePart:
     return TablePart(f"Difference to {compared.baseline}", kinds, tuple(rows), note)
 
 
-def _change(metric: str, row: dict[str, float]) -> str:
+def _change(metric: str, row: Mapping[str, float | None]) -> str:
+    if row["difference"] is None:
+        return "–"
     text = _signed(metric, row["difference"])
     if row["low"] is not None and row["high"] is not None:
         text += f" [{_signed(metric, row['low'])}, {_signed(metric, row['high'])}]"
