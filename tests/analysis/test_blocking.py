@@ -94,5 +94,5 @@ def test_analyze_says_who_waits_who_holds_and_who_uses_what() -> None:
     # Job 1 used a quarter for two hours, job 2 all for one.
     assert row["used_share"] == pytest.approx((1 * 2 + 4 * 1) / (4 * 3))
     assert topic.tables["blocking"].rows() == [("small", "big", 4.0)]
-    assert topic.remarks[0].text.startswith("small waits most: 4 GPU-hours, 100.0 % of all waiting")
+    assert topic.remarks[0].text.startswith("small waits most for GPUs that somebody holds: 4 GPU-hours, 100.0 %")
     assert "big holds most of what others wait for: 4 GPU-hours" in topic.remarks[1].text

@@ -15,7 +15,7 @@ from gputwin.cli import console
 from gputwin.cli.console import SCREENS
 from gputwin.cli.main import main
 from gputwin.cli.progress import share_done
-from gputwin.cli.terminal import MOST_ROWS, fitting_columns, print_table
+from gputwin.cli.terminal import MOST_ROWS, fitting_columns, print_table, wrapped
 from gputwin.core.table import Kind, Table
 from gputwin.simulation.result import SimulationResult
 from tests.report.samples import trace_of
@@ -134,6 +134,16 @@ def test_the_conclusion_comes_first(
     first = shown(VERBS[verb], 120, capsys, monkeypatch)[0]
     assert re.search(CONCLUSIONS[verb], first)
     assert "─" not in first
+
+
+def test_a_sentence_is_not_broken_inside_a_quantity(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "· one in twenty waits longer than 2 min 16 s or 1 d 4 h, 69.1 % of 3,194 GPUs and 17 GPU-hours, 1 min alone"
+    whole = ("2 min 16 s", "1 d 4 h", "69.1 %", "3,194 GPUs", "17 GPU-hours", "1 min")
+    for columns in range(20, 120):
+        monkeypatch.setenv("COLUMNS", str(columns))
+        lines = wrapped(text).splitlines()
+        assert all(any(quantity in line for line in lines) for quantity in whole)
+        assert " ".join(line.strip() for line in lines) == text
 
 
 def test_cells_are_whole_at_every_width(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,6 +82,24 @@ def test_tenants_are_in_reports_of_traces_runs_and_comparisons(reports: dict[str
     assert "Mean wait by tenant" in Page(reports["comparison"]).text
 
 
+def test_a_comparison_answers_with_a_small_table_with_intervals(reports: dict[str, Path]) -> None:
+    answer = Page(reports["comparison"]).source.partition('class="answer"')[2].partition("</section>")[0]
+    (table,) = re.findall(r"<table>.*?</table>", answer, re.DOTALL)
+    assert answer.index("<table>") < answer.index("<figure")
+    assert "mean wait against strict" in table
+    rows = re.findall(r"<tr>(.*?)</tr>", table, re.DOTALL)[1:]
+    assert len(rows) == 2
+    assert re.search(r"−[^<]* \[−[^<]*, [−+][^<]*\]", rows[1])
+
+
+def test_a_closed_section_says_a_whole_number_of_words() -> None:
+    said = "word " * 60
+    gist = Section("s", "T", (Statement(said),)).gist
+    assert len(gist) <= 182
+    assert gist.endswith("word …")
+    assert Section("s", "T", (Cards((Card("Jobs", "7", "9 instances"),)),)).gist == "Jobs: 7 (9 instances)"
+
+
 def test_requests_are_in_the_report_of_a_serving_trace(tmp_path: Path) -> None:
     rows = [
         {

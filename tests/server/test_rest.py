@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 
 import polars as pl
@@ -138,6 +139,18 @@ def test_metrics_have_the_names_of_kueue_and_dcgm(client: TestClient, run: str) 
     assert values["kueue_admitted_active_workloads"] == one["running_jobs"]
     assert values["kueue_pending_workloads"] == one["waiting_jobs"]
     assert abs(values["kueue_cluster_queue_resource_usage"] / 80 - one["allocated"]) < 1e-6
+
+
+def test_evictions_have_the_reasons_that_kueue_gives(client: TestClient) -> None:
+    rules = {"order": "srtf", "backfill": "greedy", "faults": {"mtbf_seconds": 20_000}}
+    asked = client.post("/api/runs", json={"trace": "small", "cluster": "homogeneous:3x8", "rules": rules}).json()
+    if asked["task"]:
+        assert ended(client, asked["task"])["state"] == "done"
+    text = client.get("/metrics", params={"run": asked["run"], "time": 1e9}).text
+    lines = [line for line in text.splitlines() if line.startswith("kueue_evicted_workloads_total{")]
+    reasons = {re.findall(r'reason="(\w+)"', line)[0] for line in lines}
+    assert reasons == {"Preempted", "NodeFailures"}
+    assert all('underlying_cause=""' in line for line in lines)
 
 
 def test_terms_of_tenants_are_part_of_the_scenario(client: TestClient) -> None:

@@ -28,7 +28,7 @@ SCENARIOS: dict[str, dict[str, Any]] = {
     "srtf": {"order": "srtf"},
     "preemption": {"order": "priority:aging=0", "preemption": "kube-scheduler"},
     "speed": {"speed": {"policy": "gpu-model"}},
-    "elastic": {"elasticity": "afs"},
+    "elastic": {"elasticity": {"policy": "afs", "curves": "drawn"}},
     "locality": {"locality": {"node_seconds": 60}},
     "power cap": {"power": {"node_watts": 3000}},
     "planner": {"planner": {"policy": "max-min-speed", "round_seconds": 360}},

@@ -18,6 +18,8 @@ from gputwin.traces.measures import GPU_MILLI_TOTAL, WAIT
 
 OWNERS = ("tenant", "user", "application")
 LARGEST = 20
+_MUCH = 0.1
+"""A tenant with at least this share of all waiting for GPUs is named."""
 _NOTES = (
     "While a job waits, its GPUs × time are charged to the tenants in proportion to the GPUs they hold at that time, of "
     "models the job may use. A tenant can wait for itself. What is charged says who held GPUs, not who was wrong to.",
@@ -125,12 +127,13 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
         return [Remark("No job waited for GPUs that others held." if waits else "No job that asks for GPUs waited.")]
     remarks = []
     known = table.filter(pl.col("waited_gpu_hours").is_not_null())
-    if known.height:
-        most = known.sort("waited_gpu_hours", descending=True).row(0, named=True)
+    for most in known.sort("waited_gpu_hours", descending=True).head(1).to_dicts():
+        if most["waited_gpu_hours"] < _MUCH * total:
+            continue
         remarks.append(
             Remark(
-                f"{most['tenant']} waits most: {most['waited_gpu_hours']:,.0f} GPU-hours, "
-                f"{share(most['waited_gpu_hours'] / total)} of all waiting for GPUs; its mean wait is "
+                f"{most['tenant']} waits most for GPUs that somebody holds: {most['waited_gpu_hours']:,.0f} GPU-hours, "
+                f"{share(most['waited_gpu_hours'] / total)} of all such waiting; its mean wait is "
                 f"{format_duration(most['mean_wait_seconds'])}."
             )
         )

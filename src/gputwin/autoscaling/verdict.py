@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from gputwin.autoscaling.compare import Comparison
 
 
+_SAME = 0.0005
+"""Costs that differ by less than this share read the same."""
+
+
 def verdicts(c: Comparison) -> tuple[str, ...]:
     """Return the sentences below the table."""
     from gputwin.autoscaling.compare import FORESIGHT
@@ -19,8 +23,14 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
     best = min(names, key=lambda n: c.row(n).shown_on.cost.total)
     oracle = c.row(FORESIGHT).shown_on
     lowest = c.row(best).shown_on
+    alike = [n for n in names if c.row(n).shown_on.cost.total <= (1 + _SAME) * lowest.cost.total]
+    which = (
+        f"The cheapest rule is {best}"
+        if len(alike) == 1
+        else f"The cheapest rules are {', '.join(alike[:-1])} and {alike[-1]}"
+    )
     said.append(
-        f"The cheapest rule is {best}: {lowest.cost.total:,.2f}, {_against(lowest.cost.total, oracle.cost.total)} the best "
+        f"{which}: {lowest.cost.total:,.2f}, {_against(lowest.cost.total, oracle.cost.total)} the best "
         f"plan in hindsight ({oracle.cost.total:,.2f}); no plan can cost less than {c.bound.total:,.2f} in a fluid model."
     )
     if "hybrid" in names and "hpa" in names:
@@ -43,6 +53,8 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
 def _against(ours: float, theirs: float) -> str:
     if theirs <= 0:
         return "more than"
+    if abs(ours / theirs - 1) < _SAME:
+        return "as much as"
     return f"{percent(abs(ours / theirs - 1), 1)} {'less than' if ours < theirs else 'more than'}"
 
 

@@ -110,8 +110,9 @@ def run(
         str,
         typer.Option(
             "--elastic",
-            help="Sizes of jobs at rounds: optimus, afs or pollux, as in afs:most_gpus=8; or running jobs shrink to let "
-            "others in: shrink:least_share=0.5,scaling_exponent=0.8.",
+            help="Sizes of jobs at rounds: optimus, afs or pollux, as in afs:most_gpus=8,scaling_exponent=0.8 "
+            "(curves=drawn: speeds of measured applications, dealt out by chance); or running jobs shrink to let others in: "
+            "shrink:least_share=0.5,scaling_exponent=0.8.",
         ),
     ] = "",
     locality: Annotated[
@@ -180,7 +181,7 @@ def run(
 
         gputwin simulate trace --planner max-min-speed --speed V100=1,T4=0.4 --checkpoint save=20s,restart=1m
 
-        gputwin simulate trace --elastic pollux --round 1m --checkpoint resize=30s
+        gputwin simulate trace --elastic pollux:curves=drawn --round 1m --checkpoint resize=30s
 
         gputwin simulate run/scenario.yaml -o again
     """

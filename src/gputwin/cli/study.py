@@ -132,6 +132,8 @@ def _render(outcome: Outcome, report: Path, folder: Path) -> None:
     study, compared = outcome.planned.study, outcome.compared
     verdict = verdict_of(compared, study.limits)
     say(verdict.text)
+    if verdict.front_text:
+        say(f"· {verdict.front_text}")
     show(all_table(compared, verdict, bool(study.limits)))
     if len(compared.labels) > 1:
         shown = compared.only(shown_labels(compared, verdict))

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from unicodedata import combining, east_asian_width
 
 from gputwin.core.table import Kind, Table
+from gputwin.core.units import NO_BREAK, together
 
 PIPED_WIDTH = 120
 MOST_ROWS = 20
@@ -45,8 +46,8 @@ def wrapped(text: str) -> str:
     indent = "  " if text[:2] in ("- ", "· ", "! ") else ""
     lines = [
         textwrap.fill(
-            line, width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, tabsize=4
-        )
+            together(line), width(), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False, tabsize=4
+        ).replace(NO_BREAK, " ")
         for line in text.split("\n")
     ]
     return "\n".join(lines)

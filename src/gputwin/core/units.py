@@ -60,6 +60,18 @@ def signed_duration(seconds: float) -> str:
     return ("+" if seconds >= 0 else "") + format_duration(seconds)
 
 
+NO_BREAK = "\u00a0"
+"""A blank at which no line is broken."""
+_WITH_UNIT = re.compile(
+    r"\d[\d.,]* (?:%|(?:d|h|min|s|ms|GPUs?|GPU-hours?|nodes?)\b)(?:(?<=[dhn]) \d+ (?:h|min|s)\b)?",
+)
+
+
+def together(text: str) -> str:
+    """Return a text in which no line breaks inside a quantity, as in 2 min 16 s or 69.1 %."""
+    return _WITH_UNIT.sub(lambda found: found[0].replace(" ", NO_BREAK), text)
+
+
 def percent(share: SupportsFloat | None, digits: int = 0, *, signed: bool = False) -> str:
     """Return a share as a percentage, the same everywhere: "97 %", "+2.5 %"; "–" for none."""
     if share is None:

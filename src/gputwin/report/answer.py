@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
+from gputwin.core.table import Table
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Part, Section, Statement
 
 MOST_CARDS = 5
@@ -20,6 +21,7 @@ class Answer:
     question: str
     verdict: Statement | None
     cards: tuple[Card, ...]
+    summary: Table | None
     chart: FigurePart | None
     findings: Findings | None
     next_steps: tuple[str, ...]
@@ -48,6 +50,7 @@ def answer_of(section: Section) -> tuple[Answer, Section | None]:
         section.question or section.title,
         verdict,
         shown,
+        section.summary,
         chart,
         replace(findings, remarks=told) if findings else None,
         section.next_steps,

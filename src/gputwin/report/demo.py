@@ -75,7 +75,7 @@ def forecast_part(trace: Trace) -> tuple[Section, ...]:
     from gputwin.forecasting.study import forecast
     from gputwin.report.sections.forecast import forecast_section
 
-    return (forecast_section(forecast(trace, models=_FORECASTERS), Timeline.of(trace)),)
+    return (forecast_section(forecast(trace, "in-force", models=_FORECASTERS), Timeline.of(trace)),)
 
 
 def placement_part(trace: Trace) -> tuple[Section, ...]:

@@ -39,7 +39,7 @@ def section_data(section: Section) -> dict[str, Any]:
     return {
         "id": section.id,
         "title": _text(section.title),
-        "gist": shorten(section.gist, 180),
+        "gist": _text(section.gist),
         "parts": [part_data(part) for part in section.parts],
         "notes": [_text(note) for note in section.notes],
     }
@@ -96,6 +96,7 @@ def _answer(answer: Answer) -> dict[str, Any]:
         "question": _text(answer.question),
         "verdict": None if answer.verdict is None else part_data(answer.verdict),
         "cards": [_card(c.label, c.value, c.note) for c in answer.cards],
+        "summary": None if answer.summary is None else table_data(answer.summary),
         "chart": None if answer.chart is None else figure_data(answer.chart),
         "findings": None if answer.findings is None else part_data(answer.findings),
         "next_steps": [_text(step) for step in answer.next_steps],

@@ -79,7 +79,12 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters |= {"cut": _cut, "kind": lambda part: type(part).__name__, "runs": _runs, "commands": _commands}
+    made.filters |= {
+        "cut": _cut,
+        "kind": lambda part: type(part).__name__,
+        "runs": _runs,
+        "commands": _commands,
+    }
     return made
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 
+_MOST_GIST = 180
+
+
 def number(value: float | None) -> str:
     """Return a number at the precision it is read with; "–" for none."""
     if value is None:
@@ -93,11 +96,20 @@ class Findings:
 Part = Prose | Statement | Cards | TablePart | FigurePart | Bullets | Findings
 
 
+def _cut(text: str, most: int) -> str:
+    """Return the text with at most so many signs; where there is a blank to cut at, no word is cut."""
+    if len(text) <= most:
+        return text
+    head = text[:most]
+    return f"{head.rpartition(' ')[0] or head} …"
+
+
 @dataclass(frozen=True)
 class Section:
     """One section of the report. `notes` say how its numbers were made; the method section gathers them.
 
-    The first section of a report is its answer: it opens with its `question`, and ends with what to do next.
+    The first section of a report is its answer: it opens with its `question`, may have a small table (`summary`), and
+    ends with what to do next.
     """
 
     id: str
@@ -106,6 +118,7 @@ class Section:
     notes: tuple[str, ...] = field(default=())
     question: str = ""
     next_steps: tuple[str, ...] = field(default=())
+    summary: TablePart | None = None
 
     @property
     def figures(self) -> tuple[FigurePart, ...]:
@@ -114,7 +127,11 @@ class Section:
 
     @property
     def gist(self) -> str:
-        """Return the sentence shown while the section is closed: its statement, else a finding, figure or sentence."""
+        """Return the sentence shown while the section is closed, cut between words where it is long."""
+        return _cut(self._first_words(), _MOST_GIST)
+
+    def _first_words(self) -> str:
+        """Return the section's statement, else a finding, figure or sentence."""
         for part in self.parts:
             if isinstance(part, Statement):
                 return part.text
@@ -124,7 +141,7 @@ class Section:
         for part in self.parts:
             if isinstance(part, Cards):
                 first = part.cards[0]
-                return f"{first.label}: {first.value} {first.note}".strip()
+                return f"{first.label}: {first.value}" + (f" ({first.note})" if first.note else "")
         for part in self.parts:
             if isinstance(part, Prose):
                 return part.text

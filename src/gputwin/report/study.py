@@ -58,7 +58,7 @@ def study_section(outcome: Outcome, timeline: Timeline) -> Section:
     section = comparison(shown, timeline)
     _, *others = section.parts
     tone = Tone.WARNING if study.limits and verdict.choice is None else _tone(section)
-    said = tuple(Remark(text) for text in remarks(shown))
+    said = tuple(Remark(text) for text in (verdict.front_text, *remarks(shown)) if text)
     kept = [_of_all(part, len(compared.labels)) for part in others if not _is_side_by_side(part)]
     parts: list[Part] = [Statement(verdict.text, tone), *kept]
     if said:

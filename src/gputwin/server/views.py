@@ -14,6 +14,15 @@ from gputwin.simulation.result import SimulationResult
 _MOST_JOBS = 100
 
 
+def busiest_time(result: SimulationResult) -> float | None:
+    """Return when most GPUs are held, s of the trace's clock; None where the run does not say."""
+    series = result.series
+    if "gpu_allocation" not in series.columns or series.is_empty():
+        return None
+    at = series["gpu_allocation"].arg_max()
+    return None if at is None else float(series["time"][at])
+
+
 def cluster_view(result: SimulationResult, share: float, time: float | None = None) -> dict[str, Any]:
     """Return the cluster at a share of the run's span, or at a time: nodes with what their devices hold.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from gputwin.core.errors import InputError, UserError
+from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.traces.dataset import Trace
 from gputwin.traces.schema import NODES, conform
 
@@ -195,7 +195,12 @@ def open_cluster(name: str) -> Cluster:
 
 def cluster_for(trace: Trace, name: str | None) -> Cluster:
     """Return the cluster called `name`, or the trace's own nodes where none is named."""
-    return Cluster.from_nodes(trace.meta.source, trace.nodes) if name is None else open_cluster(name)
+    if name is not None:
+        return open_cluster(name)
+    if trace.nodes.is_empty():
+        which = shorten(trace.meta.title or trace.meta.source)
+        raise UserError(f"the trace '{which}' does not say which nodes there are; give the cluster with --cluster")
+    return Cluster.from_nodes(trace.meta.source, trace.nodes)
 
 
 def _from_yaml(path: Path) -> Cluster:

@@ -138,12 +138,13 @@ class FaultSpec(Part):
 class ElasticitySpec(Part):
     """Jobs may have other sizes than they ask for: shrunk to let others in, or as a policy says at rounds.
 
-    `scaling_exponent` is how their speed grows with their size. A policy (`elasticity/sizes.py`) takes the curves of
-    measured applications where it is not given.
+    `scaling_exponent` is how their speed grows with their size. Where a policy (`elasticity/sizes.py`) has none, a job
+    called like a measured application has its curve; `curves: drawn` deals out these curves to all others by chance.
     """
 
     policy: str = SHRINK
     scaling_exponent: Annotated[float | None, Field(gt=0, le=1, validate_default=True)] = None
+    curves: Literal["own", "drawn"] = "own"
     least_share: Annotated[float, Field(gt=0, le=1)] = 0.5
     """Of `shrink`: the least share of its instances that a job keeps."""
     round_seconds: Positive = 360.0

@@ -13,7 +13,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster, cluster_for
-from gputwin.simulation.elasticity.workers import KINDS
+from gputwin.simulation.elasticity.workers import KINDS, needs_curve
 from gputwin.simulation.engine.state.records import Ints
 from gputwin.simulation.engine.world import World
 from gputwin.simulation.interference.types import job_types
@@ -167,7 +167,7 @@ def workload_of_scenario(
     workload = _with_types(scenario, part, workload, note)
     plan = elastic_plan_of(scenario.elasticity)
     if plan is not None and plan.exponent is None:
-        workload = replace(workload, kinds=_scaling_kinds(part, workload, scenario.seed, note))
+        workload = replace(workload, kinds=_scaling_kinds(scenario, part, workload, note))
     if scenario.elasticity is not None and plan is None and not _can_be_resized(workload):
         problem = "no job of the trace has several equal instances, so none can be resized"
         raise InputError(problem, field="elasticity", remedy="remove it")
@@ -189,15 +189,24 @@ def _with_types(scenario: Scenario, part: Trace, workload: Workload, note: Calla
     return with_kinds(workload, found.kinds)
 
 
-def _scaling_kinds(part: Trace, workload: Workload, seed: int, note: Callable[[str], None]) -> Ints:
+def _scaling_kinds(scenario: Scenario, part: Trace, workload: Workload, note: Callable[[str], None]) -> Ints:
     """Return the measured application whose scaling curve each job has; `note` is told what was drawn."""
-    found = job_types(part.tasks, workload.job_ids, KINDS, seed)
-    if found.drawn:
+    found = job_types(part.tasks, workload.job_ids, KINDS, scenario.seed)
+    drawn = int((found.is_drawn & needs_curve(workload)).sum())
+    if not drawn:
+        return found.kinds
+    if scenario.elasticity is not None and scenario.elasticity.curves == "drawn":
         note(
-            f"{found.drawn:,} of {workload.size:,} jobs have no scaling curve of their own; each application got that of "
-            f"one of {len(KINDS)} measured ones by chance (seed {seed}); scaling_exponent gives one curve for all"
+            f"{drawn:,} of {workload.size:,} jobs have no scaling curve of their own; each application got that of one of "
+            f"{len(KINDS)} measured ones by chance (seed {scenario.seed})"
         )
-    return found.kinds
+        return found.kinds
+    raise InputError(
+        f"{drawn:,} of {workload.size:,} jobs have no scaling curve: how fast they run on other numbers of GPUs is unknown",
+        field="elasticity.curves",
+        remedy=f"give scaling_exponent (0.8: n GPUs are as fast as n to the power 0.8), or curves=drawn (each application "
+        f"gets the curve of one of {len(KINDS)} measured ones by chance)",
+    )
 
 
 def _can_be_resized(workload: Workload) -> bool:

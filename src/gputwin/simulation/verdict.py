@@ -105,7 +105,7 @@ def _cause(result: SimulationResult) -> str:
     if total <= 0:
         return ""
     name = max(causes, key=causes.__getitem__)
-    return f"; {percent(causes[name] / total)} of it {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
+    return f"; {percent(causes[name] / total)} of the waiting is {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
 
 
 def _left(result: SimulationResult) -> str:

@@ -116,7 +116,10 @@ def test_a_node_that_goes_down_takes_its_gpus_with_it():
 
 def test_the_command_line_takes_a_policy_and_explain_tells_sizes(capsys, tmp_path):
     where = ["synthetic:philly?jobs=150", "--cluster", "homogeneous:4x8", "--round", "1m", "-o", str(tmp_path)]
-    assert main(["simulate", *where, "--elastic", "afs:most_gpus=8", "--checkpoint", "resize=30s", "--json"]) == 0
+    assert (
+        main(["simulate", *where, "--elastic", "afs:most_gpus=8,curves=drawn", "--checkpoint", "resize=30s", "--json"])
+        == 0
+    )
     told = capsys.readouterr()
     assert "got that of one of 6 measured ones by chance" in told.err
     resized = json.loads(told.out)["stops"]["resized"]
@@ -126,6 +129,8 @@ def test_the_command_line_takes_a_policy_and_explain_tells_sizes(capsys, tmp_pat
     job = pl.read_parquet(tmp_path / "jobs.parquet")["job_id"][segments["job"][0]]
     assert main(["explain", str(tmp_path), job]) == 0
     assert "It was resized: GPUs held were" in " ".join(capsys.readouterr().out.split())
+    assert main(["simulate", *where, "--elastic", "afs"]) == 2
+    assert "150 of 150 jobs have no scaling curve" in capsys.readouterr().err
     assert main(["simulate", *where, "--elastic", "optimum"]) == 2
     assert "unknown elastic policy 'optimum'" in capsys.readouterr().err
 

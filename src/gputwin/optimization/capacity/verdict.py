@@ -71,8 +71,8 @@ def _luck(plan: Plan) -> str:
     assert plan.luck is not None
     luck = plan.luck
     return (
-        f"Other records like this one, its {_blocks(luck.block_seconds)} drawn at random, would need {luck.low:,} to "
-        f"{luck.high:,} nodes (90 %)."
+        f"Other records like this one would need {luck.low:,} to {luck.high:,} nodes (90 %): the spread of the drawn "
+        f"records, widened because {luck.blocks:,} {_blocks(luck.block_seconds)} show too little of it."
     )
 
 

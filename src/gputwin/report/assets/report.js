@@ -38,7 +38,20 @@
     document.head.append(script);
   }));
 
+  // No line breaks inside a quantity, as in 2 min 16 s or 69.1 %.
+  const QUANTITY = /\d[\d.,]* (?:%|(?:d|h|min|s|ms|GPUs?|nodes?)\b)(?:(?<=[dhn]) \d+ (?:h|min|s)\b)?/g;
+  const keepTogether = (place) => {
+    const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+    while (texts.nextNode()) {
+      const text = texts.currentNode;
+      if (!text.parentElement.closest("code, pre, script")) {
+        text.data = text.data.replace(QUANTITY, (found) => found.replaceAll(" ", "\u00a0"));
+      }
+    }
+  };
+
   document.addEventListener("DOMContentLoaded", () => {
+    keepTogether(document.getElementById("content"));
     const button = document.getElementById("theme");
     const all = document.getElementById("all");
     const sections = [...document.querySelectorAll("section > details")];

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import polars as pl
 
@@ -16,6 +18,8 @@ from gputwin.studies.comparison.verdict import choice, recommendation, remarks
 
 _POINTS = 160
 _BINS = 200
+_MOST_SUMMARY = 6
+"""Scenarios in the table of the answer."""
 _CHANGES = ("mean wait", "mean slowdown", "GPU allocation", "fairness")
 _SHARES = ("GPU allocation", "fragmentation")
 _AMOUNTS = ("stops", "cost", "energy")
@@ -48,7 +52,8 @@ def comparison(compared: Comparison, timeline: Timeline) -> Section:
     if said:
         parts.append(Bullets(said))
     question = "Which of these rules should the cluster use?"
-    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES, question, next_steps(compared))
+    steps, summary = next_steps(compared), summary_table(compared)
+    return Section("comparison", "Scenarios compared", tuple(parts), _NOTES, question, steps, summary)
 
 
 def _best(compared: Comparison) -> dict[str, float]:
@@ -123,6 +128,24 @@ def side_by_side(compared: Comparison) -> TablePart:
     return TablePart("Scenarios side by side", kinds, rows, note)
 
 
+def summary_table(compared: Comparison) -> TablePart | None:
+    """Return the baseline and the shortest mean waits, each with its difference and interval; None for one scenario."""
+    if not compared.differences.height:
+        return None
+    best, rows = str(_best(compared)["scenario"]), compared.means().to_dicts()
+    ranked = sorted(rows[1:], key=lambda r: (r["scenario"] != best, r["mean wait"] is None, r["mean wait"]))
+    shown = []
+    for row in [rows[0], *ranked[: _MOST_SUMMARY - 1]]:
+        name = row["scenario"]
+        change = "–" if name == compared.baseline else _change("mean wait", compared.difference(name, "mean wait"))
+        shown.append((name, *(shown_metric(m, row[m]) for m in ("mean wait", "p95 wait", "fairness")), change))
+    others = f" {len(rows) - len(shown)} more below." if len(rows) > len(shown) else ""
+    kinds = {"scenario": Kind.TEXT} | dict.fromkeys(
+        ("mean wait", "p95 wait", "fairness", f"mean wait against {compared.baseline}"), Kind.NUMBER
+    )
+    return TablePart("Waits under each scenario", kinds, tuple(shown), f"95 % intervals in brackets.{others}")
+
+
 def differences(compared: Comparison) -> TablePart:
     """Return by how much each scenario differs from the baseline, with 95 % intervals."""
     rows = []
@@ -137,7 +160,9 @@ def differences(compared: Comparison) -> TablePart:
     return TablePart(f"Difference to {compared.baseline}", kinds, tuple(rows), note)
 
 
-def _change(metric: str, row: dict[str, float]) -> str:
+def _change(metric: str, row: Mapping[str, float | None]) -> str:
+    if row["difference"] is None:
+        return "–"
     text = _signed(metric, row["difference"])
     if row["low"] is not None and row["high"] is not None:
         text += f" [{_signed(metric, row['low'])}, {_signed(metric, row['high'])}]"

@@ -7,6 +7,7 @@ import polars as pl
 from gputwin.core.units import format_duration, percent
 from gputwin.forecasting.combine import AUTO
 from gputwin.forecasting.frame import column
+from gputwin.forecasting.series import Target
 from gputwin.forecasting.study import ForecastStudy, span_words
 from gputwin.report import forecast_figures as figures
 from gputwin.report.page import (
@@ -98,6 +99,8 @@ def expected_words(study: ForecastStudy) -> str:
     name = main_series(study)
     r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
     text = f"In {span}: {amount(r['mean'])} {r['unit']}"
+    if study.series.target is Target.ARRIVALS:
+        text += f" newly asked for in {format_duration(study.series.bin_seconds)}"
     if "q0.1" in r and "q0.9" in r:
         text += f" (80 %: {amount(r['q0.1'])} to {amount(r['q0.9'])})"
     return f"{text}."

@@ -65,10 +65,10 @@ def headline(result: ThreeWay) -> str:
     said = f"Simulated on its nodes, jobs wait {_wait(real)} on average."
     if near is None:
         return f"{said} No model of theory applies to these jobs."
-    model = f"{near.model} says {_wait(near.figures.mean_wait)}"
+    model = f"{near.model}, says {_wait(near.figures.mean_wait)}"
     if _is_close(result):
-        return f"{said} Theory is close: {model}."
-    return f"{said} Theory does not predict that: {model}, and is the nearest model. Plan by simulation here."
+        return f"{said} Theory is close: its nearest model, {model}."
+    return f"{said} Theory does not predict that: its nearest model, {model}. Plan by simulation here."
 
 
 def _is_close(result: ThreeWay) -> bool:

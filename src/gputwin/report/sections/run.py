@@ -53,7 +53,7 @@ def waits_table(result: SimulationResult) -> TablePart:
     for name, key in _SPREADS.items():
         spread = result.summary[key]
         if spread:
-            form = (lambda v: f"{v:.2f}") if key == "bounded_slowdown" else format_duration
+            form = (lambda v: f"{v:,.2f}") if key == "bounded_slowdown" else format_duration
             rows.append((name, *(form(spread[k]) for k in _TIMES)))
     return TablePart("Jobs", {"what": Kind.TEXT} | dict.fromkeys(_TIMES, Kind.NUMBER), tuple(rows))
 

@@ -79,7 +79,7 @@ def tenant_tables(tenants: pl.DataFrame, blocking: pl.DataFrame, rows: int = MOS
     title, note = f"Largest tenants{most}", "Held: GPU-hours."
     if "others waited" in known:
         title = f"Tenants that others wait for most{most}"
-        note = "Held, waited, and others waited (for what this tenant held) in GPU-hours."
+        note = "GPU-hours: held; waited for GPUs that somebody holds (not for a quota); others waited for what it held."
     note += " Used: share of the GPU time held." if "used" in known else ""
     kinds = {"tenant": Kind.CODE} | dict.fromkeys(known, Kind.NUMBER)
     tables = [TablePart(title, kinds, shown, note)]

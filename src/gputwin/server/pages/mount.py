@@ -124,7 +124,7 @@ def mount(app: FastAPI, service: Service) -> None:
         await show(lambda: runs.run(service, run))
 
     @at("/runs/{run}/cluster")
-    async def _(run: str, at: Annotated[float, Query(ge=0, le=1)] = 0.5) -> None:
+    async def _(run: str, at: Annotated[float | None, Query(ge=0, le=1)] = None) -> None:
         await show(lambda: runs.cluster(service, run, at))
 
     @at("/runs/{run}/nodes/{node}")

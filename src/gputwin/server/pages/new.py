@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from gputwin.server.pages import blocks as b
@@ -46,7 +47,7 @@ def new_run(service: Service, trace: str) -> b.Page:
     chosen = trace if trace in [r["id"] for r in known] else known[0]["id"]
     has_nodes = next(r for r in known if r["id"] == chosen)["tables"].get("nodes", 0) > 0
     what = [
-        b.select("trace", "Trace", [(r["id"], f"{r['title']} ({r['id']})") for r in known], chosen),
+        b.select("trace", "Trace", [(r["id"], _trace_label(r)) for r in known], chosen),
         b.input_field(
             "cluster",
             "Cluster",
@@ -73,6 +74,12 @@ def new_run(service: Service, trace: str) -> b.Page:
     return page
 
 
+def _trace_label(record: dict[str, Any]) -> str:
+    """Return what tells a trace from others: of generated ones the generator's words come first."""
+    source, title = record["source"], record["title"]
+    return f"{source}: {title}" if source.startswith("synthetic:") else f"{title} ({record['id']})"
+
+
 def _tenants() -> list[b.Block]:
     """Return the terms of tenants, each as name=value with commas between."""
     return [
@@ -93,7 +100,12 @@ def _policy(kind: str) -> b.Block:
     for policy in KINDS[kind]:
         given = {} if kind in ("backfill", "preemption") else dict(policy.parameters)
         options.append(
-            {"value": policy.name, "label": policy.name, "help": policy.rule.replace("`", ""), "parameters": given}
+            {
+                "value": policy.name,
+                "label": policy.name,
+                "help": re.sub(r"`([^`]*)`", r"“\1”", policy.rule),
+                "parameters": given,
+            }
         )
     return {
         "name": f"rules.{kind}",

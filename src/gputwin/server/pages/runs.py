@@ -9,7 +9,7 @@ from gputwin.server.pages import blocks as b
 from gputwin.server.pages.home import runs_table
 from gputwin.server.service import Service
 from gputwin.server.tasks import State
-from gputwin.server.views import cluster_view, node_view
+from gputwin.server.views import busiest_time, cluster_view, node_view
 from gputwin.server.workspace import MissingError, check_id
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.job_selection import JobQuery
@@ -75,10 +75,12 @@ async def run(service: Service, id_: str) -> b.Page:
     return page
 
 
-def cluster(service: Service, id_: str, at: float) -> b.Page:
-    """Return the cluster at a share of the run's span."""
+def cluster(service: Service, id_: str, at: float | None) -> b.Page:
+    """Return the cluster at a share of the run's span; None: when most GPUs are held."""
     page = _page(service, id_, "cluster", "Cluster over time")
-    page.blocks.append({"kind": "tiles", "run": id_, "view": cluster_view(service.workspace.run(id_), at)})
+    result = service.workspace.run(id_)
+    view = cluster_view(result, 0.5 if at is None else at, busiest_time(result) if at is None else None)
+    page.blocks.append({"kind": "tiles", "run": id_, "view": view})
     return page
 
 

@@ -23,6 +23,8 @@ from gputwin.simulation.result import SimulationResult
 
 _MOST_DEVICES = 20_000
 _RESOURCE = "nvidia.com/gpu"
+_EVICTIONS = {"preempted": "Preempted", "failed": "NodeFailures", "drained": "Drained"}
+"""Why a running job was stopped, in Kueue's words where it has one; a resize is no eviction."""
 
 
 def metrics_router(service: Service) -> APIRouter:
@@ -81,7 +83,11 @@ def _kueue(result: SimulationResult, moment: QueueMoment) -> Iterator[str]:
     yield from _family("kueue_finished_workloads_total", "counter", "Jobs that have finished.", by("finished"))
     for name in ("kueue_admission_wait_time_seconds", "kueue_quota_reserved_wait_time_seconds"):
         yield from _waits(name, rows)
-    evicted = [({"cluster_queue": r["tenant"], "reason": r["reason"]}, r["count"]) for r in moment.evictions.to_dicts()]
+    evicted = [
+        ({"cluster_queue": r["tenant"], "reason": _EVICTIONS[r["reason"]], "underlying_cause": ""}, r["count"])
+        for r in moment.evictions.to_dicts()
+        if r["reason"] in _EVICTIONS
+    ]
     yield from _family("kueue_evicted_workloads_total", "counter", "Running jobs stopped, by reason.", evicted)
     status = [
         ({"cluster_queue": r["tenant"], "status": s}, int(s == "active"))

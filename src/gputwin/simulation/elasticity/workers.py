@@ -16,7 +16,7 @@ from gputwin.simulation.elasticity.curves import PROFILES, curves
 from gputwin.simulation.elasticity.sizes import ELASTIC, Ints
 from gputwin.simulation.elasticity.throughput import Floats
 from gputwin.simulation.engine.state.lives import plain_forms
-from gputwin.simulation.engine.state.records import GROUP, REQUEST, SHAPE, WHOLE, Records
+from gputwin.simulation.engine.state.records import GROUP, REQUEST, SHAPE, WHOLE, Flags, Records
 from gputwin.simulation.workload import Workload
 
 NO_GPUS = -1
@@ -78,8 +78,7 @@ def with_workers(workload: Workload, gpus: Ints, plan: ElasticPlan) -> Workers:
     jobs, shapes = workload.jobs.copy(), workload.shapes
     first = workload.groups[shapes["first_group"]]
     request = workload.requests[first["request"]]
-    splits = (shapes["groups"] == 1) & (request["gpu_count"] > 0) & (request["gpu_milli"] == WHOLE)
-    splits &= request["max_per_node"] < 0
+    splits = _can_split(workload)
     is_elastic = splits[jobs["shape"]]
     asked = jobs["gpu_milli"] / WHOLE
     most = np.where(is_elastic, np.maximum(asked, plan.most_gpus), asked)
@@ -106,6 +105,21 @@ def with_workers(workload: Workload, gpus: Ints, plan: ElasticPlan) -> Workers:
     jobs["first_slot"] = np.cumsum(most_instances) - most_instances
     split = replace(made.workload(jobs), asked_instances=asked_instances, most_instances=most_instances)
     return Workers(split, pool, asked, least, most, kind, table)
+
+
+def _can_split(workload: Workload) -> Flags:
+    """Return by shape whether it can be split into workers of one GPU."""
+    shapes = workload.shapes
+    request = workload.requests[workload.groups[shapes["first_group"]]["request"]]
+    whole = (request["gpu_count"] > 0) & (request["gpu_milli"] == WHOLE)
+    found: Flags = (shapes["groups"] == 1) & whole & (request["max_per_node"] < 0)
+    return found
+
+
+def needs_curve(workload: Workload) -> Flags:
+    """Return by job whether its size can change, so that its speed at other sizes must be known."""
+    found: Flags = _can_split(workload)[workload.jobs["shape"]]
+    return found
 
 
 def _pools(workload: Workload, asked: Floats, gpus: Ints) -> Ints:

@@ -8,15 +8,20 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from gputwin.simulation.engine.state.records import Ints
+from gputwin.simulation.engine.state.records import Flags, Ints
 
 
 @dataclass(frozen=True)
 class JobTypes:
-    """The type of each job, and how many of them had to be drawn."""
+    """The type of each job, and whose had to be drawn."""
 
     kinds: Ints
-    drawn: int
+    is_drawn: Flags
+
+    @property
+    def drawn(self) -> int:
+        """Return how many types were drawn."""
+        return int(self.is_drawn.sum())
 
 
 def job_types(tasks: pl.DataFrame, job_ids: pl.Series, types: tuple[str, ...], seed: int) -> JobTypes:
@@ -33,7 +38,7 @@ def job_types(tasks: pl.DataFrame, job_ids: pl.Series, types: tuple[str, ...], s
     kind_of = {name: known.get(name.lower(), _drawn(name, len(types), seed)) for name in wanted.unique().drop_nulls()}
     kinds = np.array([kind_of.get(name, 0) for name in wanted], np.int64)
     told = {name for name in kind_of if name.lower() in known}
-    return JobTypes(kinds, int((~wanted.is_in(list(told))).sum()))
+    return JobTypes(kinds, ~wanted.is_in(list(told)).fill_null(False).to_numpy())
 
 
 def _drawn(name: str, types: int, seed: int) -> int:

@@ -117,7 +117,7 @@ def _against(comparison: Comparison, best: dict[str, float]) -> str:
     part = f"{percent(abs(gap['difference']) / base)} " if base and abs(gap["difference"]) <= base else ""
     text += f": {part}{'shorter' if gap['difference'] < 0 else 'longer'}"
     if gap["low"] is not None and gap["high"] is not None:
-        text += f" (95 %: {_change(gap['low'])} to {_change(gap['high'])})"
+        text += f" (95 %: {_range(gap['low'], gap['high'])})"
     return text
 
 
@@ -125,6 +125,15 @@ def _is_sure(comparison: Comparison, best: dict[str, float]) -> bool:
     """Return whether the best scenario's mean wait is shorter than the baseline's beyond chance."""
     high = comparison.difference(str(best["scenario"]), "mean wait")["high"]
     return high is not None and high < 0
+
+
+def _range(low: float, high: float) -> str:
+    """Return a range of changes in words: "7 min 17 s to 22 min 50 s shorter"."""
+    if low < 0 and high < 0:
+        return f"{format_duration(-high)} to {_change(low)}"
+    return (
+        f"{format_duration(low)} to {_change(high)}" if low >= 0 and high >= 0 else f"{_change(low)} to {_change(high)}"
+    )
 
 
 def _change(seconds: float) -> str:

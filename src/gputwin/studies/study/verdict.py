@@ -19,29 +19,29 @@ _ALIKE = 1e-9
 
 @dataclass(frozen=True)
 class Verdict:
-    """The conclusion of a study: `text` in words, labels that meet the targets, and labels on the Pareto front."""
+    """The conclusion of a study: `text` in words, labels that meet the targets, and labels on the Pareto front, which
+    `front_text` speaks of.
+    """
 
     text: str
     choice: str | None
     meets: tuple[str, ...]
     front: tuple[str, ...]
     objectives: tuple[str, ...]
+    front_text: str
 
 
 def verdict_of(compared: Comparison, limits: Mapping[str, float]) -> Verdict:
     """Return the conclusion: the scenario to choose among those that meet all limits, by cost, then by mean wait."""
     front, objectives = front_of(compared)
+    more = _front_words(compared, front, objectives)
     meets = tuple(row["scenario"] for row in compared.means().to_dicts() if _meets(row, limits))
     if not limits:
-        text = recommendation(compared)
-        return Verdict(
-            f"{text} {_front_words(compared, front, objectives)}".strip(), _chosen(compared), meets, front, objectives
-        )
+        return Verdict(recommendation(compared), _chosen(compared), meets, front, objectives, more)
     asked = " and ".join(f"{name} {_bound(name)} {_said(name, limit)}" for name, limit in limits.items())
     if not meets:
-        return Verdict(
-            f"No scenario meets the target {asked}. {_nearest(compared, limits)}", None, (), front, objectives
-        )
+        text = f"No scenario meets the target {asked}. {_nearest(compared, limits)}"
+        return Verdict(text, None, (), front, objectives, more)
     left = compared.only((compared.baseline, *(label for label in meets if label != compared.baseline)))
     chosen = _best(left, meets)
     row = _row(compared, chosen)
@@ -50,7 +50,7 @@ def verdict_of(compared: Comparison, limits: Mapping[str, float]) -> Verdict:
     why = "the cheapest of them" if _varies(left, "cost") else "with the shortest mean wait among them"
     lead = f"Choose {chosen}: its {reached}. {count} the target {asked}"
     text = f"{lead}; this is {why}." if len(meets) > 1 else f"{lead}."
-    return Verdict(f"{text} {_front_words(compared, front, objectives)}".strip(), chosen, meets, front, objectives)
+    return Verdict(text, chosen, meets, front, objectives, more)
 
 
 def front_of(compared: Comparison) -> tuple[tuple[str, ...], tuple[str, ...]]:

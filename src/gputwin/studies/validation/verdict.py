@@ -105,7 +105,9 @@ def _evidence(jobs: Offered, cluster: Cluster, rung: str) -> str:
         )
         if arrivals.hourly.size:
             quiet, busy = float(arrivals.hourly.min()), float(arrivals.hourly.max())
-            text += f", and the busiest hour of the day brings {busy * 3600:,.1f} jobs against {quiet * 3600:,.1f}"
+            text += (
+                f", and the busiest hour of the day brings {busy * 3600:,.1f} jobs, the quietest {quiet * 3600:,.1f}"
+            )
         return text + "."
     reasons = ["spread over more nodes than a job may use"]
     if any(g.cpu_milli is not None or g.memory_mib is not None for g in cluster.groups):

@@ -85,6 +85,7 @@ export const Document = {
       <h2 class="question" :id="document.answer.id + '-title'">{{ document.answer.question }}</h2>
       <p v-if="document.answer.verdict" class="statement verdict" :class="document.answer.verdict.tone">{{ document.answer.verdict.text }}</p>
       <Cards v-if="document.answer.cards.length" :cards="document.answer.cards" />
+      <Part v-if="document.answer.summary" :part="document.answer.summary" />
       <Figure v-if="document.answer.chart" :part="document.answer.chart" />
       <Findings v-if="document.answer.findings" :part="document.answer.findings" />
       <template v-if="document.answer.next_steps.length"><h3>What to do next</h3><ul><li v-for="step in document.answer.next_steps"><Words :text="step" /></li></ul></template>
