@@ -120,10 +120,10 @@ def present_of(snapshot: Snapshot, nodes: pl.DataFrame) -> Present:
     rows: list[str] = []
     for n, residents in enumerate(snapshot.residents):
         if residents:
-            row = standing.open(kind_of[n])
+            opened = standing.open(kind_of[n])
             rows.append(snapshot.node_ids[n])
             for one in residents:
-                standing.put(len(jobs), number[one.request], row, one.devices)
+                standing.put(len(jobs), number[one.request], opened, one.devices)
                 jobs.append(one.job_id)
     return Present(standing, tuple(jobs), tuple(rows))
 
