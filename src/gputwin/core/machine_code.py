@@ -47,15 +47,26 @@ class ByContents(_Numbas):  # type: ignore[misc]
     @classmethod
     def get_suitable_cache_subpath(cls, py_file: str) -> str:
         """Return the folder below the cache for code of this file; Numba's own for a file outside the package."""
-        path = Path(py_file).resolve()
-        if not path.is_relative_to(_PACKAGE):
-            return str(super().get_suitable_cache_subpath(py_file))
-        return f"{'_'.join(path.relative_to(_PACKAGE).parent.parts[-2:])}_{path.stem}_{_digest(path)}"
+        return _subpath(py_file) or str(super().get_suitable_cache_subpath(py_file))
+
+    def ensure_cache_path(self) -> None:
+        """Make the folder; Numba's own way also writes a file there, for each of hundreds of functions at every start."""
+        _make(self.get_cache_path())
 
 
 @cache
-def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+def _subpath(py_file: str) -> str:
+    """Return the folder for code of a file of this package; nothing for a file outside."""
+    path = Path(py_file).resolve()
+    if not path.is_relative_to(_PACKAGE):
+        return ""
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+    return f"{'_'.join(path.relative_to(_PACKAGE).parent.parts[-2:])}_{path.stem}_{digest}"
+
+
+@cache
+def _make(folder: str) -> None:
+    Path(folder).mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
