@@ -94,7 +94,7 @@ def _too_few_racks(problem: Problem) -> list[str]:
     for name, groups in problem.applications.items():
         must = [g for g in groups if problem.groups[g].missing_cost is None]
         count = sum(problem.groups[g].count for g in must)
-        able = problem.most[:, np.isin(problem.group_of, must)].any(axis=1)
+        able = [bool(row.any()) for row in problem.most[:, np.isin(problem.group_of, must)]]
         racks = {t.rack for t, is_able in zip(problem.types, able, strict=True) if is_able}
         # A node type without a rack is under no such limit.
         if not problem.rack_limits or not count or None in racks:
