@@ -66,6 +66,7 @@ def _render(found: GangFit, time: float) -> None:
     now = f"{found.fits_now:,} of {found.instances:,} instances fit with no move"
     if found.nodes is None:
         say(f"at {time:,.0f} s it cannot start: {found.reason}")
+        say(now)
     else:
         counts = {n: found.nodes.count(n) for n in dict.fromkeys(found.nodes)}
         proof = "no fewer moves do" if found.is_optimal else f"at least {found.least_moves} are needed"

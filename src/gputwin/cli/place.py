@@ -228,7 +228,7 @@ def _nodes(trace: Trace, cluster: str | None, quiet: bool) -> Cluster:
 
 
 def _render(result: PlacementResult, time: float, output: Path | None) -> None:
-    from gputwin.report.sections.placement_plan import RESOURCE_WORDS, verdict
+    from gputwin.report.sections.placement_plan import RESOURCE_WORDS, amount, unit_words, verdict
 
     problem = result.problem
     say(verdict(result))
@@ -236,14 +236,14 @@ def _render(result: PlacementResult, time: float, output: Path | None) -> None:
     rows = [
         [
             a.method,
-            "–" if a.objective is None else f"{a.objective:,}",
-            "–" if a.bound is None else f"{a.bound:,}",
+            amount(a.objective, problem.unit),
+            amount(a.bound, problem.unit),
             f"{a.cpu_seconds:.2f}",
         ]
         for a in result.attempts
     ]
     if rows:
-        table("Methods", ["method", problem.unit, "lower bound", "CPU s"], rows)
+        table("Methods", ["method", unit_words(problem.unit), "lower bound", "CPU s"], rows)
     for kind, shares in result.to_json()["allocation"].items():
         say(
             f"{kind}: "

@@ -109,6 +109,19 @@ def test_racks_hold_at_most_their_share() -> None:
     assert "raise rack_share or add racks" in " ".join(too_tight.infeasible)
 
 
+def test_too_few_racks_are_told_however_large_the_problem_is() -> None:
+    """Half of an application per rack and one rack: impossible, without any search; nodes without a rack would do."""
+    groups = tuple(InstanceGroup(f"g{k}", ((3 + k % 7,),), 40 + k, application=f"app {k}") for k in range(60))
+    one = NodeType("only", (12,), rack="a")
+    found = place(Problem(("r",), groups, (one,), rack_share=0.5), seconds=2.0)
+    assert found.packing is None
+    assert len(found.infeasible) == 60
+    assert "app 0 has 40 instances, at most 20 of them per rack, and may run in 1 rack;" in found.infeasible[0]
+    assert "it needs 2." in found.infeasible[0]
+    two = (one, NodeType("free", (12,)))
+    assert place(Problem(("r",), groups, two, rack_share=0.5), seconds=2.0).packing is not None
+
+
 def test_a_start_is_kept_unless_something_better_is_found() -> None:
     problem = random_problem(7)
     best = place(problem).packing

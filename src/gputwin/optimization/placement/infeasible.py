@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from gputwin.optimization.placement.problem import InstanceGroup, Problem
 
 _SECONDS = 5.0
@@ -20,7 +22,7 @@ def explain_infeasible(problem: Problem, *, is_proven: bool = False) -> tuple[st
         return ("There are no node types.",) if must else ()
     reasons = [reason for g, group in numbered if (reason := _no_node(problem, g, group))]
     if not reasons:
-        reasons = [*_too_little(problem, must), *_limits(problem, numbered)]
+        reasons = [*_too_little(problem, must), *_limits(problem, numbered), *_too_few_racks(problem)]
     if is_proven and not reasons:
         reasons = _relaxed(problem)
     return tuple(reasons)
@@ -82,6 +84,26 @@ def _limits(problem: Problem, numbered: list[tuple[int, InstanceGroup]]) -> list
             reasons.append(
                 f"{group.name} has {group.count:,} instances,{limit} and all nodes, empty, hold {room:,}; "
                 f"add {nodes:,} nodes or allow more per node."
+            )
+    return reasons
+
+
+def _too_few_racks(problem: Problem) -> list[str]:
+    """Return the applications of which the racks they may run in hold too few, by the largest share per rack."""
+    reasons = []
+    for name, groups in problem.applications.items():
+        must = [g for g in groups if problem.groups[g].missing_cost is None]
+        count = sum(problem.groups[g].count for g in must)
+        able = [bool(row.any()) for row in problem.most[:, np.isin(problem.group_of, must)]]
+        racks = {t.rack for t, is_able in zip(problem.types, able, strict=True) if is_able}
+        # A node type without a rack is under no such limit.
+        if not problem.rack_limits or not count or None in racks:
+            continue
+        each = next(limit for (owner, _), limit in problem.rack_limits.items() if owner == name)
+        if each * len(racks) < count:
+            reasons.append(
+                f"{name} has {count:,} instances, at most {each:,} of them per rack, and may run in {len(racks):,} "
+                f"rack{'s' if len(racks) > 1 else ''}; raise rack_share or add racks: it needs {-(-count // each):,}."
             )
     return reasons
 

@@ -92,8 +92,8 @@ class Emptied:
 def present_of(snapshot: Snapshot, nodes: pl.DataFrame) -> Present:
     """Return the placement of a snapshot, as groups of identical instances on types of identical nodes."""
     kinds: dict[tuple[Any, ...], list[int]] = {}
-    for n, row in enumerate(nodes.select("gpu_model", "gpu_count", *_RESOURCES[1:]).rows()):
-        kinds.setdefault(row, []).append(n)
+    for n, kind in enumerate(nodes.select("gpu_model", "gpu_count", *_RESOURCES[1:]).rows()):
+        kinds.setdefault(kind, []).append(n)
     types = tuple(
         NodeType(
             f"{gpus} × {model or 'GPU'} ({k})",
@@ -103,7 +103,7 @@ def present_of(snapshot: Snapshot, nodes: pl.DataFrame) -> Present:
         )
         for k, ((model, gpus, *amounts), members) in enumerate(kinds.items())
     )
-    models = [row[0] or "" for row in kinds]
+    models = [kind[0] or "" for kind in kinds]
     kind_of = {n: k for k, members in enumerate(kinds.values()) for n in members}
     asked: dict[Request, int] = {}
     for residents in snapshot.residents:

@@ -29,6 +29,12 @@ RESOURCE_WORDS = {
     "disk_mib": "disk",
     "rdma_percent": "RDMA",
 }
+_SHOWN = {
+    UNITS["cost"]: (1_000_000, "price per hour"),
+    UNITS["unallocated"]: (1_000_000, "times the demand, added up over resources"),
+    UNITS["demand"]: (10_000, "% of the demand not placed"),
+}
+"""What the whole numbers of an objective are divided by to be read, and what they are then."""
 _NOTES = (
     "The lower bound is a number of nodes (or cost) no placement can be below: from the linear relaxation over all "
     "patterns, computed in whole numbers. The gap is the placement's distance from it; 0 means proven optimal.",
@@ -66,6 +72,18 @@ def _why_not(reasons: Sequence[str]) -> str:
     return " ".join(told)
 
 
+def unit_words(unit: str) -> str:
+    """Return what an objective counts, in words."""
+    return _SHOWN[unit][1] if unit in _SHOWN else unit
+
+
+def amount(value: int | None, unit: str) -> str:
+    """Return an objective or bound as it is read; "–" for none."""
+    if value is None:
+        return "–"
+    return f"{value / _SHOWN[unit][0]:,.2f}" if unit in _SHOWN else f"{value:,}"
+
+
 def verdict(result: PlacementResult) -> str:
     """Return the answer in a sentence or two."""
     problem, packing = result.problem, result.packing
@@ -81,17 +99,18 @@ def verdict(result: PlacementResult) -> str:
         least = percent(result.bound / 1e6, 1)
         return f"{text} {percent(left, 1)} of the demand is left out; every placement leaves out {least} or more."
     above = f"so this is at most {percent((result.gap or 0.0), 1)} above the best"
-    return f"{text} Any placement takes at least {result.bound:,} {problem.unit}, {above}."
+    least = f"{amount(result.bound, problem.unit)} {unit_words(problem.unit)}"
+    return f"{text} Any placement takes at least {least}, {above}."
 
 
 def _cards(result: PlacementResult) -> Cards:
     packing = result.packing
     assert packing is not None
-    gap = result.gap or 0.0
+    gap, unit = result.gap or 0.0, result.problem.unit
     cards = [
         Card("Nodes", f"{packing.nodes:,}"),
-        Card("Objective", f"{result.objective:,}", result.problem.unit),
-        Card("Lower bound", f"{result.bound:,}", "no placement is below"),
+        Card("Objective", amount(result.objective, unit), unit_words(unit)),
+        Card("Lower bound", amount(result.bound, unit), "no placement is below"),
         Card("Gap", percent(gap, 1), "proven optimal" if result.is_optimal else "above the bound"),
     ]
     shares = allocation(result.problem, packing)
@@ -146,18 +165,17 @@ def _bars(result: PlacementResult) -> FigurePart:
         )
         figure.update_yaxes(range=[0, 1], tickformat=".0%", row=i // wide + 1, col=i % wide + 1)
     caption = (
-        "Each bar is a node (a run of nodes where there are many), the fullest first; its height is the share of the "
+        "Each bar is a node (a run of nodes where there are many), in the order of its fullest resource; its height is the "
+        "share of the "
         "resource that is taken."
     )
     return FigurePart("placement-nodes", "Nodes, filled by resource", figure, caption, frame)
 
 
 def _methods(result: PlacementResult) -> FigurePart | TablePart:
-    known = [a for a in result.attempts if a.objective is not None]
+    known, unit = [a for a in result.attempts if a.objective is not None], result.problem.unit
     if not known:
-        rows = tuple(
-            (a.method, "–" if a.bound is None else f"{a.bound:,}", f"{a.cpu_seconds:.2f}") for a in result.attempts
-        )
+        rows = tuple((a.method, amount(a.bound, unit), f"{a.cpu_seconds:.2f}") for a in result.attempts)
         return TablePart("Methods", {"method": Kind.TEXT, "bound": Kind.NUMBER, "CPU s": Kind.NUMBER}, rows)
     frame = pl.DataFrame(
         {
@@ -166,9 +184,10 @@ def _methods(result: PlacementResult) -> FigurePart | TablePart:
             "cpu_seconds": [a.cpu_seconds for a in known],
         }
     )
-    figure = blank(height=120 + 26 * frame.height, xaxis={"title": result.problem.unit}, showlegend=False)
+    shown = _SHOWN[unit][0] if unit in _SHOWN else 1
+    figure = blank(height=120 + 26 * frame.height, xaxis={"title": unit_words(unit)}, showlegend=False)
     figure.add_bar(
-        x=frame["objective"].to_list(),
+        x=(frame["objective"] / shown).to_list(),
         y=[plain(m, 60) for m in frame["method"]],
         orientation="h",
         hovertemplate="%{y}: %{x:,}<extra></extra>",
@@ -176,8 +195,8 @@ def _methods(result: PlacementResult) -> FigurePart | TablePart:
     figure.update_yaxes(autorange="reversed", type="category")
     parts = {a.method.partition(": ")[0] for a in known if ": " in a.method}
     if not parts:
-        figure.add_vline(x=result.bound, annotation_text=f"lower bound {result.bound:,}")
-    caption = f"What each method found; the lower bound is {result.bound:,}."
+        figure.add_vline(x=result.bound / shown, annotation_text=f"lower bound {amount(result.bound, unit)}")
+    caption = f"What each method found; the lower bound is {amount(result.bound, unit)}."
     if parts:
         names = ", ".join(sorted(parts))
         caption += f" Node types that share no instance ({names}) are solved apart; their bounds add up."
