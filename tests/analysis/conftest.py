@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 """Of Java: compile little, since the processes live for a minute."""
 
