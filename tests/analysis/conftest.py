@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Of Java: compile little, since the processes live for a minute."""
+
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
@@ -25,6 +28,11 @@ def spark() -> Iterator[Any]:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
+        # Tables are tiny: compiling hundreds of plans to fast code would take longer than running them.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.driver.extraJavaOptions", QUICK)
+        .config("spark.executor.extraJavaOptions", QUICK)
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("ERROR")
