@@ -16,6 +16,7 @@ from gputwin.simulation.faults.presets import PRESETS, preset_named
 from gputwin.simulation.faults.schedule import REACH, merged, scheduled
 from gputwin.simulation.interruptions import Faults, Fleet, Maintenance
 from gputwin.simulation.machines import cluster_models
+from gputwin.simulation.metrics import effective_training_time_ratio
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import simulate
 from gputwin.simulation.workload import Workload, workload_of
@@ -169,3 +170,19 @@ def test_from_the_command_line(capsys, tmp_path):
     assert data["stops"]["failed"] > 0
     assert 0.5 < data["effective_training_time_ratio"] < 1
     assert data["manifest"]["scenario"]["faults"]["rack_mtbf_seconds"] == 2 * DAY
+
+
+def test_a_job_that_ran_faster_counts_no_more_than_the_time_it_held() -> None:
+    # 100 s of work on twice the GPUs: 50 s, of which 10 s were lost and done again; and 40 s of work at full speed.
+    jobs = pl.DataFrame(
+        {
+            "outcome": ["finished", "finished"],
+            "gpu_milli": [1000, 1000],
+            "duration_seconds": [100.0, 40.0],
+            "jct_seconds": [60.0, 45.0],
+            "wait_seconds": [0.0, 5.0],
+            "slow_gpu_model_seconds": [0.0, 0.0],
+            "slow_size_seconds": [-50.0, 0.0],
+        }
+    )
+    assert effective_training_time_ratio(jobs) == pytest.approx((50 + 40) / (60 + 40))

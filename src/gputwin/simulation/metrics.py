@@ -98,8 +98,11 @@ def effective_training_time_ratio(jobs: pl.DataFrame) -> float | None:
     done = jobs.filter((pl.col("outcome") == "finished") & (pl.col("gpu_milli") > 0))
     gpus = done["gpu_milli"].to_numpy().astype(np.float64)
     held = (done["jct_seconds"] - done["wait_seconds"]).to_numpy()
+    # A job that ran faster than expected, on more or better GPUs, gained time: it counts no more than it held.
+    gained = done.select(pl.sum_horizontal(pl.col("^slow_.*_seconds$"), pl.lit(0.0)).clip(upper_bound=0.0)).to_series()
     total = float((gpus * held).sum())
-    return float((gpus * done["duration_seconds"].to_numpy()).sum()) / total if total > 0 else None
+    counted = float((gpus * (done["duration_seconds"] + gained).to_numpy()).sum())
+    return counted / total if total > 0 else None
 
 
 def load_balance(segments: pl.DataFrame, placements: pl.DataFrame, nodes: pl.DataFrame) -> float | None:
