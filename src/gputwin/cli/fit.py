@@ -34,7 +34,7 @@ def run(
 
         gputwin fit run --gang 4 --gpus 8
 
-        gputwin fit run --gang 2 --gpus 8 --models "V100|A100" --cpu-milli 32000 --at 86400
+        gputwin fit run --gang 2 --gpus 8 --models "V100|A100" --cpu-milli 32000 --at end
     """
     from gputwin.core.errors import UserError
     from gputwin.optimization.placement.defragment import fit_gang
