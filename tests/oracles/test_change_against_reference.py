@@ -192,7 +192,7 @@ def differences(case: Case, setting: Setting) -> list[str]:
         for name, plainly in (("waited", own.waited), ("lost", own.lost), ("overheads", own.overhead)):
             if abs(life[name] - plainly) > 1e-6:
                 found.append(f"job {j}, {name}: engine {life[name]}, reference {plainly}")
-        slow = sum(life[name] for name in ("slow_model", "slow_spread", "slow_neighbours", "slow_size"))
+        slow = sum(lives.factors[j][name] for name in ("slow_model", "slow_spread", "slow_neighbours", "slow_size"))
         total = job.duration + life["waited"] + life["lost"] + life["overheads"] + slow
         if abs(total - (done.world.queue.jobs["end"][j] - job.submit)) > 1e-6:
             found.append(f"job {j}: the parts of its completion time sum to {total}")

@@ -101,7 +101,7 @@ def differences(seed: int) -> str:
         )
     for j, job in enumerate(case.jobs):
         life, outcome = lives.records[j], plain.outcomes[j]
-        slow = sum(life[name] for name in ("slow_model", "slow_spread", "slow_neighbours", "slow_size"))
+        slow = sum(lives.factors[j][name] for name in ("slow_model", "slow_spread", "slow_neighbours", "slow_size"))
         total = job.duration + life["waited"] + life["lost"] + life["overheads"] + slow
         if outcome.fate == "finished" and abs(total - (done.world.queue.jobs["end"][j] - job.submit)) > 1e-6:
             return f"job {j}: the parts of its completion time sum to {total}"

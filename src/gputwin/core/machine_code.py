@@ -9,7 +9,9 @@ the same version, or a fresh clone, compiles nothing again.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -20,6 +22,24 @@ from typing import Any
 import numba
 from numba.core.caching import UserProvidedCacheLocator
 
+
+def _load_without_blas() -> None:
+    """Load Numba's array functions without scipy, which takes a third of a second at every start.
+
+    They only ask whether BLAS is there, to speed up convolutions in compiled code, and gputwin compiles none.
+    """
+    blas = "scipy.linalg.cython_blas"
+    if blas in sys.modules or "numba.np.arraymath" in sys.modules:
+        return
+    # An import of a module that is None fails, which is what Numba takes for "not installed".
+    sys.modules[blas] = None  # type: ignore[assignment]
+    try:
+        importlib.import_module("numba.np.arraymath")
+    finally:
+        del sys.modules[blas]
+
+
+_load_without_blas()
 # Numba's stubs do not know the fields of its configuration.
 config: Any = numba.config
 _Numbas: Any = UserProvidedCacheLocator

@@ -28,7 +28,9 @@ def goodput_of(run: Run) -> dict[str, float | None]:
     gpus = jobs["gpu_milli"] / WHOLE / HOUR
     gave_up = jobs["outcome"] == GAVE_UP
     done = np.minimum(jobs["done"], jobs["duration"])
-    slowed = sum(lives[name] for name in ("slow_model", "slow_spread", "slow_neighbours", "slow_size"))
+    slowed = sum(
+        run.world.lives.factors[name] for name in ("slow_model", "slow_spread", "slow_neighbours", "slow_size")
+    )
     hours = {
         "useful": float((gpus * np.where(gave_up, 0.0, done)).sum()),
         "lost": float((gpus * (lives["lost"] + np.where(gave_up, done, 0.0))).sum()),

@@ -73,19 +73,27 @@ def overload(trace: Trace, cluster: Cluster, growth: float = 1.0) -> tuple[str, 
     """
     if trace.tasks.is_empty():
         return ()
-    found = offered_loads(trace.tasks, cluster.nodes())
+    window = observed(trace.tasks)
+    means = [
+        (resource, models, growth * _mean_load(part.filter("is_known"), resource, capacity, window))
+        for resource, models, part, capacity in _bound_parts(_demand(trace.tasks, window), cluster.nodes())
+    ]
     return tuple(
-        f"overloaded: the work offered is {x.mean * growth:.2f} times the {said(x)} of {cluster.name} over "
-        f"{format_duration(found.window.seconds)}, so waits grow with the length of the trace"
-        for x in sorted(found.loads, key=lambda x: (x.models != ANY, -x.mean))
-        if x.mean * growth > 1
+        f"overloaded: the work offered is {mean:.2f} times the {_words(resource, models)} of {cluster.name} over "
+        f"{format_duration(window.seconds)}, so waits grow with the length of the trace"
+        for resource, models, mean in sorted(means, key=lambda x: (x[1] != ANY, -x[2]))
+        if mean > 1
     )
 
 
 def said(load: Load) -> str:
     """Return what is loaded, in words: "GPUs of model T4 or P100"."""
-    what = _WORDS.get(load.resource, load.resource.split("_")[0])
-    return what if load.models == ANY else f"{what} of model {load.models.replace('|', ' or ')}"
+    return _words(load.resource, load.models)
+
+
+def _words(resource: str, models: str) -> str:
+    what = _WORDS.get(resource, resource.split("_")[0])
+    return what if models == ANY else f"{what} of model {models.replace('|', ' or ')}"
 
 
 def _demand(tasks: pl.DataFrame, window: Window) -> pl.DataFrame:
@@ -165,9 +173,20 @@ def _in_window(begin: Floats, end: Floats, amount: Floats, capacity: int, window
     inside = times <= last
     times, level = times[inside], level[inside]
     widths = np.diff(np.append(times, last))
-    mean = float(overlap(begin, end, first, last) @ amount) / (last - first) / capacity
+    mean = _mean(begin, end, amount, window) / capacity
     above = float(widths[level > capacity].sum() / (last - first))
     return mean, float(level.max(initial=0.0) / capacity), above
+
+
+def _mean_load(part: pl.DataFrame, resource: str, capacity: int, window: Window) -> float:
+    """Return the mean load in the window."""
+    begin, end, amount = (part[c].to_numpy() for c in ("begin", "end", resource))
+    return _mean(begin, end, amount, window) / capacity
+
+
+def _mean(begin: Floats, end: Floats, amount: Floats, window: Window) -> float:
+    """Return the mean demand in the window."""
+    return float(overlap(begin, end, window.begin, window.until) @ amount) / (window.until - window.begin)
 
 
 def integral_of_demand(begin: Floats, end: Floats, amount: Floats, at: Floats) -> Floats:

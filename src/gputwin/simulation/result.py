@@ -229,7 +229,8 @@ def _groups(run: Run) -> pl.DataFrame:
     """Return shape, request, size and what one instance of the request asks for, one row per group."""
     workload = run.workload
     groups, requests = workload.groups, workload.requests[workload.groups["request"]]
-    allowed = workload.allowed[groups["request"]]
+    kinds, kind = np.unique(workload.allowed[groups["request"]], axis=0, return_inverse=True)
+    sets = [[m for m, ok in zip(workload.models, row, strict=True) if ok] for row in kinds]
     return pl.DataFrame(
         {
             "shape": np.repeat(np.arange(workload.shapes.size, dtype=np.uint32), workload.shapes["groups"]),
@@ -249,9 +250,8 @@ def _groups(run: Run) -> pl.DataFrame:
                     "application",
                 )
             },
-            "models": [[m for m, ok in zip(workload.models, row, strict=True) if ok] for row in allowed],
-        },
-        schema_overrides={"models": pl.List(pl.String)},
+            "models": pl.Series(sets, dtype=pl.List(pl.String)).gather(kind),
+        }
     )
 
 

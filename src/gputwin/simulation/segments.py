@@ -64,10 +64,12 @@ def placements_of(run: Run) -> pl.DataFrame:
         spots = run.world.slots
         instances = workload.shapes["instances"][workload.jobs["shape"]]
         placed = spots["node"] >= 0
-        job = np.repeat(np.arange(instances.size, dtype=np.uint32), instances)[placed]
+        job = np.repeat(np.arange(instances.size, dtype=np.uint32), instances)
+        job = job if placed.all() else job[placed]
         outcome = run.world.queue.jobs["outcome"]
         row = np.cumsum((outcome == FINISHED) | (outcome == RUNS)) - 1
-        segment, spots = row[job].astype(np.uint32), spots[placed]
+        segment = row[job].astype(np.uint32)
+        spots = spots if placed.all() else spots[placed]
     # Field by field: whole records of as many requests as there are instances would take gigabytes.
     request = spots["request"].astype(np.uint32)
     cut = {"first_slice": (spots["devices"] >> START).astype(np.uint8)} if run.world.settings["mig"][0] else {}
@@ -91,12 +93,12 @@ def with_lives(jobs: pl.DataFrame, run: Run) -> pl.DataFrame:
     duration + waits + slowdowns + lost + overhead = completion time of every finished job, but for rounding; exactly in
     `completion_of`.
     """
-    lives = run.world.lives.records
+    lives, factors = run.world.lives.records, run.world.lives.factors
     columns: dict[str, Any] = {
         "stops": lives["stops"],
         "lost_seconds": lives["lost"],
         "overhead_seconds": lives["overheads"],
-        **{f"slow_{name}_seconds": lives[field] for name, field in _FIELDS.items()},
+        **{f"slow_{name}_seconds": factors[field] for name, field in _FIELDS.items()},
     }
     return jobs.with_columns(pl.Series(name, value) for name, value in columns.items())
 

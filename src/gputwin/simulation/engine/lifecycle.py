@@ -151,7 +151,7 @@ def _resume(world: World, j: int, now: float) -> None:
         life.first_start = now
     life.waited += now - life.queued
     life.since = now
-    life.rate = life.model = life.spread = life.neighbours = life.size = 1.0
+    life.rate, life.uneven = 1.0, 0
     job.end = np.inf
     job.believed_end = now + seconds_left(world.lives, world.queue.jobs, j, max(job.predicted - job.done, 0.0))
     enlist(world, j)

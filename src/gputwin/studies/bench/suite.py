@@ -53,7 +53,8 @@ def _overloaded_pai(jobs: int, seed: int) -> tuple[Workload, Cluster]:
 
 
 def _year(jobs: int, seed: int) -> tuple[Workload, Cluster]:
-    return over(_DAY * 365, whole_gpu_jobs(jobs, FOUR_SIZES, 0.92, seed)), whole_gpu_cluster()
+    """No job runs for more than 60 days, so that the run ends soon after the year."""
+    return over(_DAY * 365, whole_gpu_jobs(jobs, FOUR_SIZES, 0.92, seed), 60 * _DAY), whole_gpu_cluster()
 
 
 _DAY = 86_400.0

@@ -59,12 +59,14 @@ def whole_gpu_jobs(jobs: int, kinds: Sequence[Kind], load: float, seed: int) -> 
     return workload_of_kinds(np.cumsum(rng.exponential(1 / rate, jobs)), duration, asked, kind)
 
 
-def over(seconds: float, workload: Workload) -> Workload:
-    """Return the same jobs, their submissions and durations stretched so that the last is submitted after `seconds`."""
+def over(seconds: float, workload: Workload, longest: float) -> Workload:
+    """Return the same jobs, stretched so that the last is submitted after `seconds`; none runs for more than `longest`."""
     jobs = workload.jobs.copy()
     factor = seconds / jobs["submit"][-1]
     for name in ("submit", "duration", "predicted"):
         jobs[name] *= factor
+    for name in ("duration", "predicted"):
+        jobs[name] = np.minimum(jobs[name], longest)
     return replace(workload, jobs=jobs)
 
 

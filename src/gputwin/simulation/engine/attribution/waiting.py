@@ -183,7 +183,7 @@ def _consider_group(world: World, at: int, now: float) -> None:
     """Look at the shape of the group whose amount is entry `at` of the thresholds, if it waits."""
     entry = world.totals.thresholds.entries[at]
     if entry.waits != 0:
-        consider(world, wide(world.totals.shape_of[entry.group]), now)
+        consider(world, wide(entry.shape), now)
 
 
 @compiled

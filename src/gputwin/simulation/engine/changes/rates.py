@@ -104,7 +104,7 @@ def _settle_node(world: World, n: int, now: float, rank: Any, speed: Any, share:
 @compiled
 def _set_rate(world: World, j: int, now: float, speed: Any, share: Any) -> bool:
     """Ask for the rate of job j and return whether it has changed."""
-    life, jobs = world.lives.records[j], world.queue.jobs
+    life, of, jobs = world.lives.records[j], world.lives.factors[j], world.queue.jobs
     model, spread, neighbours = speed(
         jobs, world.queue.shapes, world.slots, world.machines, world.requests, world.speeds, world.knobs, j
     )
@@ -112,15 +112,19 @@ def _set_rate(world: World, j: int, now: float, speed: Any, share: Any) -> bool:
         jobs, world.queue.shapes, world.slots, world.machines, world.requests, world.speeds, world.knobs, j
     )
     size = world.lives.forms[jobs[j].shape].speed
-    if model == life.model and spread == life.spread and neighbours == life.neighbours and size == life.size:
+    uneven = model != 1.0 or spread != 1.0 or neighbours != 1.0 or size != 1.0
+    same = uneven == (life.uneven != 0)
+    if same and uneven:
+        same = model == of.model and spread == of.spread and neighbours == of.neighbours and size == of.size
+    if same:
         return False
     if jobs[j].start < now:
         progress(world.lives, jobs, j, now)
         instances = wide(world.queue.shapes[jobs[j].shape].instances)
         log_segment(world.lives, jobs, world.slots, instances, j, now, wide(BY_RATE))
         jobs[j].start = now
-    life.model, life.spread, life.neighbours, life.size = model, spread, neighbours, size
-    life.rate = model * spread * neighbours * size
+    of.model, of.spread, of.neighbours, of.size = model, spread, neighbours, size
+    life.rate, life.uneven = model * spread * neighbours * size, uneven
     return True
 
 

@@ -5,7 +5,15 @@ from __future__ import annotations
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END, NO_LIMIT, NO_NETWORK, Index
 from gputwin.simulation.engine.fit.kinds import count_gpus, hold_kind, may_run_on, release_kind, set_marks_of_kind
-from gputwin.simulation.engine.fit.rows import TOTAL, add_changes, add_row, is_outside, remove_row, set_limits
+from gputwin.simulation.engine.fit.rows import (
+    TOTAL,
+    add_changes,
+    add_row,
+    is_outside,
+    lift_limits,
+    remove_row,
+    set_limits,
+)
 from gputwin.simulation.engine.fit.thresholds import set_mark
 from gputwin.simulation.engine.fit.totals import CAUGHT_UP, CHANGED, ROUND, FitTotals, total_of
 from gputwin.simulation.engine.state.records import APPLICATIONS, Machines, Records, wide
@@ -94,6 +102,7 @@ def _recount_kind(totals: FitTotals, machines: Machines, requests: Records, k: i
     if passed:
         for i in range(first, first + count):
             if is_outside(rows, i):
+                lift_limits(rows, i)
                 _note_change(totals, wide(rows.entry_at[i]))
 
 

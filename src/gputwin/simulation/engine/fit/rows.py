@@ -76,6 +76,12 @@ def set_limits(rows: Rows, thresholds: Thresholds, entries: Records, t: int) -> 
 
 
 @inlined
+def lift_limits(rows: Rows, i: int) -> None:
+    """Let row i pass no threshold until its limits are set again: it is known to have passed one."""
+    rows.columns[LOW, i], rows.columns[HIGH, i] = -np.inf, np.inf
+
+
+@inlined
 def total_in(rows: Rows, i: int) -> int:
     """Return the total of row i."""
     return int(rows.columns[TOTAL, i])

@@ -15,8 +15,8 @@ import numpy as np
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.state.records import Ints, Records, SmallInts, wide
 
-ENTRY = np.dtype([("amount", np.int64), ("group", np.int32), ("waits", np.int32)], align=True)
-"""`waits`: 1 where somebody waits with a shape that has this group."""
+ENTRY = np.dtype([("amount", np.int64), ("shape", np.int32), ("waits", np.int32)], align=True)
+"""The amount of one group of a shape; `waits`: 1 where somebody waits with this shape."""
 
 MARK = np.dtype([("begin", np.int32), ("end", np.int32), ("at", np.int32)], align=True)
 """The groups of one total are entries begin..end; of those that wait, it reaches the ones before `at`."""
@@ -40,36 +40,33 @@ class Thresholds(NamedTuple):
     )
 
 
-def make_thresholds(requests: Records, groups: Records, account_request: Ints, kind_of: Ints, kinds: int) -> Thresholds:
-    """Return the sorted thresholds; `kind_of`: the kind of each request."""
+def make_thresholds(
+    requests: Records, groups: Records, shape_of: SmallInts, account_request: Ints, kind_of: Ints, kinds: int
+) -> Thresholds:
+    """Return the sorted thresholds; `shape_of`: the shape of each group, `kind_of`: the kind of each request."""
     request, size = groups["request"].astype(np.int64), groups["size"].astype(np.int64)
     asked = requests[request]
     needed = size * asked["gpu_count"] * asked["gpu_milli"]
     with_gpus = asked["gpu_count"] > 0
     marks = np.zeros(account_request.size + PER_KIND * kinds, MARK)
-    parts = [_sorted(request, size)]
+    orders = [np.lexsort((size, request))]
+    amounts = [size]
     bounds = np.searchsorted(np.sort(request), np.arange(requests.size + 1))
     marks["begin"][: account_request.size] = bounds[account_request]
     marks["end"][: account_request.size] = bounds[account_request + 1]
     kind = kind_of[request]
     bounds = np.searchsorted(np.sort(kind), np.arange(kinds + 1))
     for c, (of_gpus, other) in enumerate(((size, "cpu"), (needed, "memory"), (needed, "disk"))):
-        parts.append(_sorted(kind, np.where(with_gpus, of_gpus, size * asked[other])))
+        amounts.append(np.where(with_gpus, of_gpus, size * asked[other]))
+        orders.append(np.lexsort((amounts[-1], kind)))
         mine = marks[account_request.size + c :: PER_KIND]
         mine["begin"], mine["end"] = bounds[:-1] + (c + 1) * groups.size, bounds[1:] + (c + 1) * groups.size
     marks["at"] = marks["begin"]
-    places = np.zeros((len(parts), groups.size), np.int32)
-    for c, part in enumerate(parts):
-        places[c, part["group"]] = np.arange(groups.size) + c * groups.size
-    return Thresholds(np.concatenate(parts), marks, places)
-
-
-def _sorted(of: Ints, amount: Ints) -> Records:
-    """Return the entries of all groups by what they belong to, and then by amount."""
-    order = np.lexsort((amount, of))
-    entries = np.zeros(order.size, ENTRY)
-    entries["amount"], entries["group"] = amount[order], order
-    return entries
+    entries, places = np.zeros((len(orders), groups.size), ENTRY), np.zeros((len(orders), groups.size), np.int32)
+    for c, (order, amount) in enumerate(zip(orders, amounts, strict=True)):
+        entries[c]["amount"], entries[c]["shape"] = amount[order], shape_of[order]
+        places[c, order] = np.arange(groups.size) + c * groups.size
+    return Thresholds(entries.ravel(), marks, places)
 
 
 @inlined

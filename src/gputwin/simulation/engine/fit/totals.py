@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputwin.simulation.engine.compiled import inlined
+from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import FULL, NO_LIMIT, NO_NETWORK
 from gputwin.simulation.engine.fit.kinds import Kinds, make_kinds
 from gputwin.simulation.engine.fit.rows import Rows, make_rows, total_in
@@ -70,7 +70,6 @@ class FitTotals(NamedTuple):
     entries: Records
     kinds: Kinds
     rows: Rows
-    shape_of: SmallInts  # [g]
     thresholds: Thresholds
     nodes: Records  # [n] COUNTED
     gpus: Records  # [n, d] DEVICE, as they were when last counted
@@ -105,14 +104,16 @@ def make_totals(requests: Records, groups: Records, shapes: Records, allowed: Re
     for name in ("cpu", "memory", "disk", "rdma"):
         counted[name] = nodes[f"{name}_free"]
     counted["covers"], counted["model"] = -1, nodes["model"]
+    shape_of = np.repeat(np.arange(shapes.size, dtype=np.int32), shapes["groups"])
     state = np.zeros(STATES, np.int64)
     state[HEAD] = NOBODY
     return FitTotals(
         entries=entries,
         kinds=kinds,
         rows=make_rows(entries["kind"].astype(np.int64), kinds.records),
-        shape_of=np.repeat(np.arange(shapes.size, dtype=np.int32), shapes["groups"]),
-        thresholds=make_thresholds(requests, groups, entries["request"].astype(np.int64), kind_of, kinds.records.size),
+        thresholds=make_thresholds(
+            requests, groups, shape_of, entries["request"].astype(np.int64), kind_of, kinds.records.size
+        ),
         nodes=counted,
         gpus=machines.gpus.copy(),
         residents=machines.residents[:, APPLICATIONS:].copy(),
@@ -171,3 +172,25 @@ def total_of(totals: FitTotals, t: int) -> int:
     """Return how many instances of entry t fit over all nodes; where it is covered, as many as somebody asks for."""
     entry = totals.entries[t]
     return total_in(totals.rows, wide(entry.row)) if entry.row >= 0 else entry.covered
+
+
+@compiled
+def list_reached(totals: FitTotals, requests: Records, shapes: SmallInts) -> int:
+    """List the shapes that wait for a request whose total has come to reach what they ask for; return their number.
+
+    A shape is listed once for each of its groups that has come to have room; others may have none.
+    """
+    count = 0
+    for k in range(totals.state[CHANGED]):
+        t = wide(totals.lists[CHANGED, k])
+        # Totals that count less of a request say what it waits for, not that it has room.
+        if t < requests.size and totals.entries[t].holders > 0:
+            mark, total = totals.thresholds.marks[t], total_of(totals, t)
+            for at in range(mark.at, mark.end):
+                entry = totals.thresholds.entries[at]
+                if entry.amount > total:
+                    break
+                if entry.waits != 0:
+                    shapes[count] = entry.shape
+                    count += 1
+    return count

@@ -42,7 +42,8 @@ def make_queue(jobs: Records, shapes: Records, tree: ShapeTree) -> Queue:
     shapes["open_at"] = -1
     shapes["watched"] = -1
     shapes["turn"] = np.nan
-    listed, candidates = np.zeros(shapes.size, np.int32), np.zeros(3 * shapes.size, np.int32)
+    listed = np.zeros(shapes.size, np.int32)
+    candidates = np.zeros(2 * shapes.size + int(shapes["groups"].sum()), np.int32)
     return Queue(jobs, shapes, listed, candidates, tree, np.array([0, 0, -1], np.int64))
 
 

@@ -13,7 +13,7 @@ from gputwin.simulation.engine.fit.index import LOG_END
 from gputwin.simulation.engine.fit.kinds import open_kind, open_kinds
 from gputwin.simulation.engine.fit.questions import blocked_by
 from gputwin.simulation.engine.fit.room import room_of_gpus
-from gputwin.simulation.engine.fit.totals import CHANGED, KNOWN, OPEN_SHAPES, PASSED, total_of
+from gputwin.simulation.engine.fit.totals import KNOWN, OPEN_SHAPES, PASSED, list_reached
 from gputwin.simulation.engine.queue.jobs import first, first_short
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING, watch
 from gputwin.simulation.engine.queue.steps import add_step, is_on_top
@@ -109,18 +109,10 @@ def gather(world: World, count: int, window: float, head: int) -> None:
         leaf = tree.branches[leaves + wide(tree.leaf_of[s])]
         if s != head and within(leaf, most) and (leaf.least <= window or within(leaf, left)):
             gather_shape(world, s, False)
-    for k in range(totals.state[CHANGED]):
-        t = wide(totals.lists[CHANGED, k])
-        # Totals that count less of a request say what it waits for, not that it has room.
-        if t < world.requests.size and totals.entries[t].holders > 0:
-            mark, total = totals.thresholds.marks[t], total_of(totals, t)
-            for at in range(mark.at, mark.end):
-                entry = totals.thresholds.entries[at]
-                if entry.amount > total:
-                    break
-                s = wide(totals.shape_of[entry.group])
-                if entry.waits != 0 and s != head:
-                    gather_shape(world, s, world.queue.shapes[s].groups == 1)
+    for k in range(list_reached(totals, world.requests, world.queue.candidates)):
+        s = wide(world.queue.candidates[k])
+        if s != head:
+            gather_shape(world, s, world.queue.shapes[s].groups == 1)
 
 
 @inlined

@@ -10,7 +10,7 @@ from gputwin.simulation.engine.attribution.waiting import count_changes
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END
 from gputwin.simulation.engine.fit.questions import blocked_by
-from gputwin.simulation.engine.fit.totals import CHANGED, KNOWN, NEW_SHAPES, OPEN_SHAPES, PASSED, total_of
+from gputwin.simulation.engine.fit.totals import KNOWN, NEW_SHAPES, OPEN_SHAPES, PASSED, list_reached
 from gputwin.simulation.engine.queue.jobs import first
 from gputwin.simulation.engine.queue.shape_tree import ANYTHING
 from gputwin.simulation.engine.queue.startable import start_gathering, wait_for
@@ -29,16 +29,8 @@ def gather_with_room(world: World) -> None:
     counters.passes += 1
     start_gathering(world)
     count_changes(world)
-    for k in range(totals.state[CHANGED]):
-        t = wide(totals.lists[CHANGED, k])
-        # Totals that count less of a request say what it waits for, not that it has room.
-        if t < world.requests.size and totals.entries[t].holders > 0:
-            mark, total = totals.thresholds.marks[t], total_of(totals, t)
-            at = wide(mark.at)
-            while at < mark.end and totals.thresholds.entries[at].amount <= total:
-                if totals.thresholds.entries[at].waits != 0:
-                    _gather(world, wide(totals.shape_of[totals.thresholds.entries[at].group]), True)
-                at += 1
+    for k in range(list_reached(totals, world.requests, world.queue.candidates)):
+        _gather(world, wide(world.queue.candidates[k]), True)
     if counters.held_back != 0 or totals.state[PASSED] != world.index.log_end[LOG_END]:
         for k in range(totals.state[OPEN_SHAPES]):
             _gather(world, wide(totals.lists[OPEN_SHAPES, k]), True)

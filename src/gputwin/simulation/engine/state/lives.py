@@ -19,32 +19,40 @@ from gputwin.simulation.engine.state.records import SLOT, Floats, Ints, Records,
 
 LIFE = np.dtype(
     [
+        ("since", np.float64),  # its progress is known up to here
+        ("rate", np.float64),  # work a second, the product of its factors
+        ("overhead", np.float64),  # s that pass before work goes on
+        ("safe", np.float64),  # work that a stop cannot undo; below 0: the first checkpoint comes earlier by so much
+        ("overheads", np.float64),  # s of overhead so far
+        ("saving", np.int32),  # 1: the overhead is a checkpoint being saved
+        ("entered", np.int32),  # 1: it is in the list of running jobs by rank
+        ("listed", np.int32),  # 1: it is among those whose rate is to be settled at this instant
+        ("uneven", np.int32),  # 0: all its factors are 1, and not kept
         ("first_start", np.float64),
         ("queued", np.float64),  # when it last began to wait
         ("waited", np.float64),  # s in all waits that have ended
+        ("full_shape", np.int32),  # the shape it asks for; it may run as a smaller one
+        ("stops", np.int32),  # how often it was stopped before its end
+        ("lost", np.float64),  # work done again because a stop undid it
         ("promoted_at", np.float64),  # when it will have waited so long that its service is forgotten
-        ("since", np.float64),  # its progress is known up to here
-        ("rate", np.float64),  # work a second, the product of the factors below
+    ],
+    align=True,
+)
+
+FACTORS = np.dtype(
+    [
         ("model", np.float64),
         ("spread", np.float64),
         ("neighbours", np.float64),
         ("size", np.float64),
-        ("overhead", np.float64),  # s that pass before work goes on
-        ("safe", np.float64),  # work that a stop cannot undo; below 0: the first checkpoint comes earlier by so much
         ("slow_model", np.float64),  # s lost so far to each of the factors
         ("slow_spread", np.float64),
         ("slow_neighbours", np.float64),
         ("slow_size", np.float64),
-        ("lost", np.float64),  # work done again because a stop undid it
-        ("overheads", np.float64),  # s of overhead so far
-        ("saving", np.int32),  # 1: the overhead is a checkpoint being saved
-        ("stops", np.int32),  # how often it was stopped before its end
-        ("full_shape", np.int32),  # the shape it asks for; it may run as a smaller one
-        ("entered", np.int32),  # 1: it is in the list of running jobs by rank
-        ("listed", np.int32),  # 1: it is among those whose rate is to be settled at this instant
     ],
     align=True,
 )
+"""What makes a job slower or faster than at full speed. Most runs have no such jobs, and then this takes no memory."""
 
 FORM = np.dtype(
     [
@@ -65,8 +73,8 @@ SEGMENT = np.dtype(
         ("job", np.int32),
         ("why", np.int32),
         ("by", np.int32),  # the job that took its place; -1: none
+        ("spots", np.int32),
         ("first_spot", np.int64),
-        ("spots", np.int64),
     ],
     align=True,
 )
@@ -105,6 +113,7 @@ class Lives(NamedTuple):
     """Each job's life, the log of segments that have ended, and what interruptions cost."""
 
     records: Records  # [j] LIFE
+    factors: Records  # [j] FACTORS
     segments: Records
     spots: Records  # SLOT: where the instances of each segment ran
     counts: Ints
@@ -140,6 +149,7 @@ def make_lives(
     room = 2 * size + 4096 if kept else 1
     return Lives(
         records,
+        np.zeros(size, FACTORS),
         np.zeros(room, SEGMENT),
         np.zeros(2 * instances + 8192 if kept else 1, SLOT),
         counts,
@@ -199,10 +209,12 @@ def progress(lives: Lives, jobs: Records, j: int, now: float) -> None:
     job.done, life.safe = standing.done, standing.safe
     life.overhead, life.saving = standing.overhead, standing.saving
     life.overheads += standing.spent
-    life.slow_model += worked * (1.0 - life.model)
-    life.slow_spread += worked * life.model * (1.0 - life.spread)
-    life.slow_neighbours += worked * life.model * life.spread * (1.0 - life.neighbours)
-    life.slow_size += worked * life.model * life.spread * life.neighbours * (1.0 - life.size)
+    if life.uneven != 0:
+        of = lives.factors[j]
+        of.slow_model += worked * (1.0 - of.model)
+        of.slow_spread += worked * of.model * (1.0 - of.spread)
+        of.slow_neighbours += worked * of.model * of.spread * (1.0 - of.neighbours)
+        of.slow_size += worked * of.model * of.spread * of.neighbours * (1.0 - of.size)
 
 
 class Standing(NamedTuple):

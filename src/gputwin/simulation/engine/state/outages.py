@@ -104,7 +104,9 @@ def draw_seconds(outages: Outages, n: int, which: int) -> float:
     """Return the next time to failure (`which` 0) or to repair (1) of node n, s."""
     law, a, b = outages.laws[which, 0], outages.laws[which, 1], outages.laws[which, 2]
     if law == WEIBULL:
-        return b * (-np.log(_uniform(outages, n))) ** (1.0 / a)
+        drawn = -np.log(_uniform(outages, n))
+        # Of shape 1 it is exponential, and a power takes long.
+        return b * drawn if a == 1.0 else b * drawn ** (1.0 / a)
     if law == LOGNORMAL:
         radius = np.sqrt(-2.0 * np.log(_uniform(outages, n)))
         return np.exp(a + b * radius * np.cos(2.0 * np.pi * _uniform(outages, n)))
