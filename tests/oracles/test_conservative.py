@@ -101,13 +101,13 @@ def exact(case: Case, dice: random.Random) -> Case:
 @pytest.mark.parametrize("block", range(4))
 def test_every_job_starts_when_list_scheduling_says(block):
     waited = 0
-    for seed in range(block * 500, (block + 1) * 500):
+    for seed in range(block * 300, (block + 1) * 300):
         case = exact(random_case(seed), random.Random(seed))
         ours = [o.start for o in case.by_engine("fifo", "conservative", "first-fit")]
         theirs = list_schedule(case)
         assert [None if math.isnan(x) else x for x in ours] == [None if math.isnan(x) else x for x in theirs], seed
         waited += sum(a > j.submit for a, j in zip(theirs, case.jobs, strict=True) if not math.isnan(a))
-    assert waited > 200, "the cases must have queues"
+    assert waited > 120, "the cases must have queues"
 
 
 def test_a_short_job_overtakes_only_where_it_delays_nobody():
@@ -168,7 +168,7 @@ def limits_broken(jobs: tuple[Job, ...], outcomes: list[Outcome]) -> list[int]:
 
 def test_no_start_breaks_a_limit_whatever_limits_an_application_has():
     limited = 0
-    for seed in range(400):
+    for seed in range(250):
         dice = random.Random(seed)
         nodes = tuple(Node(1, cpu=10) for _ in range(dice.randint(1, 3)))
         asks = [Ask(cpu=dice.choice([2, 3, 5]), limit=limit, application="x") for limit in (1, 2, 3)]
@@ -185,14 +185,14 @@ def test_no_start_breaks_a_limit_whatever_limits_an_application_has():
         plain = case.by_reference("fifo", "conservative", "first-fit")
         assert [str(o.start) for o in outcomes] == [str(float(o.start)) for o in plain], seed
         limited += sum(o.waited["max_per_node"] > 0 for o in outcomes)
-    assert limited > 50
+    assert limited > 30
 
 
 @pytest.mark.parametrize("factor", [2.0**-10, 2.0**10])
 def test_time_has_no_unit(factor):
     """Jobs that last no time among others: with all times scaled by a power of two, all starts are."""
     instant = 0
-    for seed in range(200):
+    for seed in range(120):
         dice = random.Random(seed)
         case = random_case(seed)
         jobs = [
@@ -209,7 +209,7 @@ def test_time_has_no_unit(factor):
         assert [str(x * factor) for x in starts] == [str(x) for x in others], seed
         waited = [s > j.submit for s, j in zip(starts, jobs, strict=True) if j.duration == 0.0]
         instant += sum(waited)
-    assert instant > 20, "some that last no time must wait"
+    assert instant > 12, "some that last no time must wait"
 
 
 def test_what_lasts_no_time_keeps_nobody_from_the_same_instant():

@@ -167,7 +167,7 @@ def _simulated(
     ended = np.isfinite(times.completion)
     lost = 0.0
     if outcome.world.settings["changes"][0]:
-        slow = outcome.world.lives.records["slow_neighbours"][ended].sum()
+        slow = outcome.world.lives.factors["slow_neighbours"][ended].sum()
         lost = float(slow / max(jobs["duration"][ended].sum(), 1e-9))
     figures = float(np.quantile(waits, 0.95)), float(waits.mean()), float(times.completion[ended].mean()), lost
     return target.met(target.value(asked)), figures

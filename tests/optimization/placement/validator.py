@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import product
+from itertools import combinations
 
 from gputwin.optimization.placement.problem import Packing, Problem
 
@@ -72,10 +72,9 @@ def devices_suffice(problem: Problem, node_type: int, pattern: tuple[tuple[int, 
     for group in sorted(wanted, key=lambda g: -g.gpu_milli):
         following = set()
         for state in states:
-            for chosen in product((0, 1), repeat=gpus):
-                if sum(chosen) == group.gpus:
-                    left = [f - group.gpu_milli * c for f, c in zip(state, chosen, strict=True)]
-                    if min(left) >= 0:
-                        following.add(tuple(sorted(left)))
+            for chosen in combinations(range(gpus), group.gpus):
+                if all(state[d] >= group.gpu_milli for d in chosen):
+                    left = [free - group.gpu_milli * (d in chosen) for d, free in enumerate(state)]
+                    following.add(tuple(sorted(left)))
         states = following
     return bool(states)
