@@ -96,7 +96,7 @@ def test_a_size_that_meets_by_chance_below_one_that_misses_is_not_the_answer(see
 
 def test_the_answer_is_enough_as_often_as_it_says() -> None:
     """M/M/c, of which Erlang tells how many servers are enough: the answer is no less in 90 % of records."""
-    truth, cluster, repetitions = servers_for_wait(40.0, 100.0, 30.0), open_cluster("homogeneous:56x1"), 20
+    truth, cluster, repetitions = servers_for_wait(40.0, 100.0, 30.0), open_cluster("homogeneous:56x1"), 14
     enough = inside = alone = spare = 0
     for k in range(repetitions):
         rng = stream(k, "coverage")

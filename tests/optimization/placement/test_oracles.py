@@ -16,7 +16,7 @@ from tests.optimization.placement.validator import violations
 SETS = {"Falkenauer_t": 20, "Falkenauer_u": 20, "Hard28": 28, "HARD": 10, "N1C1W1": 20, "N2C2W1": 12, "Schwerin": 10}
 """The families of the 120 one-dimensional instances and how many of each there are."""
 
-DEAR = {"Hard28": ("BPP119", "BPP13", "BPP181", "BPP485", "BPP900")}
+DEAR = {"Hard28": ("BPP119", "BPP13", "BPP181", "BPP485", "BPP900"), "HARD": ("0", "3", "6", "9")}
 """Of families that take minutes, the instances tried here; `benchmarks.packing` proves all of them."""
 
 
