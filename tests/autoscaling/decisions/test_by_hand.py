@@ -325,3 +325,11 @@ def test_hybrid() -> None:
     assert [d.rule for d in made[:3]] == ["hybrid:predictive", "hybrid:hpa", "hybrid:break-even"]
     assert made[5].held
     assert "there is no forecast" in made[5].reasons[0]
+
+
+def test_the_burst_of_a_hybrid_may_reach_its_maximum() -> None:
+    """30 replicas at 100 % of their CPU, 80 % wanted: 30 × 1.25 = 37.5, so 38, however little the forecast expects."""
+    forecast = Forecast(0.0, 60.0, {0.9: (1.0,) * 9})
+    seen = {"metrics": {"cpu": 1.0}, "forecast": forecast, "service_time_s": 1.0}
+    assert sizes(make_rule("hybrid", maximum=60), 30, [(0.0, seen)]) == [38]
+    assert sizes(make_rule("hybrid", maximum=35), 30, [(0.0, seen)]) == [35]

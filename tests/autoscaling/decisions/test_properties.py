@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from typing import Any
@@ -194,7 +193,7 @@ def test_a_schedule_goes_on_while_the_rule_beside_it_holds(value: float | None) 
     ids=["none", "failed", "late", "NaN", "negative", "empty"],
 )
 def test_a_forecast_that_failed_takes_no_replica_away(name: str, forecast: Forecast | None) -> None:
-    seen = dataclasses.replace(world(0.0, 0.0, 7), forecast=forecast)
+    seen = world(0.0, 0.0, 7)._replace(forecast=forecast)
     decision = Autoscaler(rule_of(name)).decide(seen)
     assert (decision.replicas, decision.held) == (7, True)
     assert "forecast" in decision.reasons[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
@@ -105,7 +105,7 @@ def test_broken_metrics_change_nothing(value: float | None) -> None:
     def broken(seen: Observation) -> Observation:
         if seen.time_s < 100.0:
             return seen
-        return replace(seen, metrics={"concurrency": value}, in_flight=value)
+        return seen._replace(metrics={"concurrency": value}, in_flight=value)
 
     run = serve(steady(300), Setting(Slots(), span=300.0, period=10.0, replicas=3), HPA, metrics=broken)
     at = run.series.time.index(100.0)

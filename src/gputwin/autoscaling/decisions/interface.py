@@ -44,8 +44,10 @@ class Forecast:
     """Why there is no forecast; empty where there is one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Observation:
+_NOTHING: Mapping[str, float] = {}
+
+
+class Observation(NamedTuple):
     """What is known at `time_s`. None or NaN is a value that could not be read; rules hold where they need it.
 
     A rule names the metric it looks at: a key of `metrics`, or one of the fields `queue_length`, `in_flight`,
@@ -59,9 +61,9 @@ class Observation:
     """Replicas that serve; None: they could not be counted."""
     starting: int = 0
     stopping: int = 0
-    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    metrics: Mapping[str, float | None] = _NOTHING
     """Value by name, over all replicas (a total or a mean, as the rule says); no targets here."""
-    ages_s: Mapping[str, float] = field(default_factory=dict)
+    ages_s: Mapping[str, float] = _NOTHING
     """Seconds since each metric was measured, where it is late; 0 for names not given."""
     queue_length: float | None = None
     """Requests or jobs that wait."""
@@ -70,7 +72,7 @@ class Observation:
     arrival_rate_per_s: float | None = None
     service_time_s: float | None = None
     """Mean service time of a request on one replica."""
-    latency_s: Mapping[str, float | None] = field(default_factory=dict)
+    latency_s: Mapping[str, float | None] = _NOTHING
     """Response time by quantile, as in {"p50": 0.2, "p95": 0.9}."""
     forecast: Forecast | None = None
     pods: tuple[Pod, ...] | None = None
@@ -99,9 +101,6 @@ class Alternative(NamedTuple):
     reason: str = ""
 
 
-_NO_MEASURES: Mapping[str, float] = {}
-
-
 class Decision(NamedTuple):
     """How many replicas to ask for, which rule says so, why, and what the others would have done."""
 
@@ -113,7 +112,7 @@ class Decision(NamedTuple):
     alternatives: tuple[Alternative, ...] = ()
     held: bool = False
     """True where the rule could not decide (a metric or forecast is missing, late or no number) and kept what is there."""
-    measures: Mapping[str, float] = _NO_MEASURES
+    measures: Mapping[str, float] = _NOTHING
     """Figures the decision rests on, by name."""
 
 

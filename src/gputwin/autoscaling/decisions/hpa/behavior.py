@@ -20,12 +20,15 @@ class Limited(NamedTuple):
 
 def stabilized(now_s: float, desired: int, log: Log, window_s: float) -> tuple[int, Log]:
     """Return the highest recommendation of the window, and the log with this one in it (no behaviour given)."""
-    best, old = desired, -1
-    for i, (at, replicas) in enumerate(log):
-        if now_s - at > window_s:
-            old = i
-        elif replicas > best:
+    best = desired
+    for at, replicas in log:
+        if replicas > best and now_s - at <= window_s:
             best = replicas
+    old = len(log) - 1
+    for at, _ in reversed(log):
+        if now_s - at > window_s:
+            break
+        old -= 1
     return best, replaced(log, old, (now_s, desired))
 
 

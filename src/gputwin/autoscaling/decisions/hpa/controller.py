@@ -48,6 +48,10 @@ Condition = tuple[str, bool, str]
 """(type, status, reason), as in ("AbleToScale", True, "ReadyForNewScale")."""
 
 
+DISABLED = "ScalingDisabled"
+VALID = "ValidMetricFound"
+
+
 class Reconciled(NamedTuple):
     """What one reconciliation did."""
 
@@ -55,74 +59,88 @@ class Reconciled(NamedTuple):
     wanted: int
     """What the metrics ask for, before stabilisation and limits."""
     stabilized: int
-    proposals: tuple[tuple[str, int], ...]
+    proposals: tuple[tuple[str, int], ...] = ()
     """What each metric asks for by itself."""
-    conditions: tuple[Condition, ...]
-    failures: tuple[str, ...]
+    failures: tuple[str, ...] = ()
     """Metrics that could not be computed, and why."""
     limiting: str = ""
     """The limit that set the number, where one did."""
+    able: str = "SucceededGetScale"
+    """Reason of the condition AbleToScale."""
+    active: str = ""
+    """Reason of ScalingActive; empty where no metric was asked."""
+    within: str = ""
+    """Reason of ScalingLimited; empty where no limit was asked."""
+    zeroed: bool | None = None
+    """Status of ScaledToZero; None where the size stays."""
+
+    @property
+    def conditions(self) -> tuple[Condition, ...]:
+        """Return the conditions as the controller reports them."""
+        found: list[Condition] = [("AbleToScale", True, self.able)]
+        if self.active:
+            found.append(("ScalingActive", self.active == VALID, self.active))
+        if self.within:
+            found.append(("ScalingLimited", bool(self.limiting), self.within))
+        if self.zeroed is not None:
+            found.append(("ScaledToZero", self.zeroed, "ScaledToZero" if self.zeroed else "NotScaledToZero"))
+        return tuple(found)
 
 
 def reconcile(settings: Settings, observation: Observation, memory: Memory) -> tuple[Reconciled, Memory]:
     """Return the outcome and the next memory."""
     now_s, current = observation.time_s, observation.replicas
-    minimum, maximum = settings.minimum, settings.maximum
-    log = ((now_s, current),) if memory.recommendations is None else memory.recommendations
-    able: Condition = ("AbleToScale", True, "SucceededGetScale")
-    from_zero = settings.scale_to_zero and memory.scaled_to_zero
-    of_whole = settings.of_whole
+    minimum, maximum, behavior = settings.minimum, settings.maximum, settings.behavior
+    log, ups, downs, zeroed = memory
+    if log is None:
+        log = ((now_s, current),)
     failures: tuple[str, ...] = ()
     proposals: tuple[tuple[str, int], ...] = ()
-    conditions: tuple[Condition, ...] = ()
-    limiting = ""
-    if current == 0 and not (from_zero and (minimum != 0 or of_whole)):
-        off = (able, ("ScalingActive", False, "ScalingDisabled"))
-        return Reconciled(0, 0, 0, (), off, ()), memory._replace(recommendations=log)
+    able, active, within, limiting = "SucceededGetScale", "", "", ""
+    if current == 0 and not _may_wake(settings, memory):
+        return Reconciled(0, 0, 0, active=DISABLED), Memory(log, ups, downs, zeroed)
     if current > maximum or 0 < current < minimum:
         desired = stable = wanted = maximum if current > maximum else minimum
         limiting = "TooManyReplicas" if current > maximum else "TooFewReplicas"
     else:
         proposals, failures, reason = _proposals(settings, observation)
-        wanted = max((replicas for _, replicas in proposals), default=0)
+        wanted = proposals[0][1] if len(proposals) == 1 else max([asked for _, asked in proposals], default=0)
         if not proposals or (failures and wanted < current):
-            failed = (able, ("ScalingActive", False, reason))
-            return (
-                Reconciled(current, current, current, proposals, failed, failures),
-                memory._replace(recommendations=log),
-            )
-        if settings.behavior is None:
+            failed = Reconciled(current, current, current, proposals, failures, active=reason)
+            return failed, Memory(log, ups, downs, zeroed)
+        if behavior is None:
             stable, log = stabilized(now_s, wanted, log, settings.downscale_window_s)
             factor, least = settings.up_limit_factor, settings.up_limit_minimum
-            limit = limited(current, stable, minimum, maximum, factor, least)
+            desired, within = limited(current, stable, minimum, maximum, factor, least)
         else:
-            stable, log = stabilized_with(now_s, current, wanted, log, settings.behavior)
-            ups, downs = memory.ups, memory.downs
-            limit = rate_limited(now_s, current, stable, minimum, maximum, settings.behavior, ups, downs)
-        desired, is_limited = limit.replicas, limit.replicas != stable
+            stable, log = stabilized_with(now_s, current, wanted, log, behavior)
+            desired, within = rate_limited(now_s, current, stable, minimum, maximum, behavior, ups, downs)
+        active = VALID
+        if desired != stable:
+            limiting = within
         if current == 0 and desired < minimum:
             desired = minimum
-        limiting = limit.reason if is_limited else ""
-        able = ("AbleToScale", True, "ReadyForNewScale")
+        able = "ReadyForNewScale"
         if stable != wanted:
-            able = ("AbleToScale", True, "ScaleUpStabilized" if wanted >= current else "ScaleDownStabilized")
-        conditions = (
-            ("ScalingActive", True, "ValidMetricFound"),
-            ("ScalingLimited", is_limited, limit.reason),
-        )
-    zeroed = memory.scaled_to_zero and settings.scale_to_zero
-    ups, downs = memory.ups, memory.downs
-    if desired != current:
-        able = ("AbleToScale", True, "SucceededRescale")
-        if settings.behavior is not None and desired > current:
-            ups = stored(now_s, desired - current, ups, settings.behavior.up)
-        elif settings.behavior is not None:
-            downs = stored(now_s, current - desired, downs, settings.behavior.down)
-        if settings.scale_to_zero:
-            zeroed = current > 0 and desired == 0 and minimum == 0 and of_whole
-            conditions = (*conditions, ("ScaledToZero", zeroed, "ScaledToZero" if zeroed else "NotScaledToZero"))
-    outcome = Reconciled(desired, wanted, stable, proposals, (able, *conditions), failures, limiting)
+            able = "ScaleUpStabilized" if wanted >= current else "ScaleDownStabilized"
+    if desired == current:
+        outcome = Reconciled(desired, wanted, stable, proposals, failures, limiting, able, active, within)
+        return outcome, Memory(log, ups, downs, zeroed and settings.scale_to_zero)
+    if behavior is not None and desired > current:
+        ups = stored(now_s, desired - current, ups, behavior.up)
+    elif behavior is not None:
+        downs = stored(now_s, current - desired, downs, behavior.down)
+    able, reported = "SucceededRescale", None
+    zeroed = zeroed and settings.scale_to_zero
+    if settings.scale_to_zero:
+        reported = zeroed = current > 0 and desired == 0 and minimum == 0 and settings.of_whole
+    outcome = Reconciled(desired, wanted, stable, proposals, failures, limiting, able, active, within, reported)
     return outcome, Memory(log, ups, downs, zeroed)
+
+
+def _may_wake(settings: Settings, memory: Memory) -> bool:
+    """Return whether it comes back from zero: only where it went there itself."""
+    return settings.scale_to_zero and memory.scaled_to_zero and (settings.minimum != 0 or settings.of_whole)
 
 
 def _proposals(

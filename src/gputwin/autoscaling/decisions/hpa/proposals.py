@@ -72,17 +72,17 @@ def _of_means(metric: MetricTarget, observation: Observation, tolerance: Toleran
     value = read(observation, name, late_after_s)
     if value is None:
         raise MetricError(why_unreadable(observation, name, late_after_s))
-    if not observation.ready:
+    ready, starting, current = observation.ready, observation.starting, observation.replicas
+    if not ready:
         raise MetricError(f"no replica is ready, so {name} says nothing")
-    ready, current, everyone = observation.ready, observation.replicas, observation.ready + observation.starting
-    if metric.target_type == "Utilization":
-        usage, target = math.floor(value * 100.0 + 1e-9), metric.target
-        again = math.floor(value * 100.0 * ready / everyone + 1e-9) / target
-    else:
-        usage, target = milli(value), metric.target * 1000.0
-        again = milli(value) * ready // everyone / target
+    is_use = metric.target_type == "Utilization"
+    usage = math.floor(value * 100.0 + 1e-9) if is_use else milli(value)
+    target = metric.target if is_use else metric.target * 1000.0
     ratio = usage / target
-    if ratio > 1.0 and observation.starting > 0:
+    if ratio > 1.0 and starting > 0:
+        everyone = ready + starting
+        shared = math.floor(value * 100.0 * ready / everyone + 1e-9) if is_use else usage * ready // everyone
+        again = shared / target
         if tolerance.covers(again) or again < 1.0:
             return Proposal(current, usage)
         return Proposal(max(replicas_of(again * everyone), current), usage)

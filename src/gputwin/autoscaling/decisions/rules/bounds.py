@@ -57,7 +57,5 @@ class Bounds:
 
 
 def _without_warm(observation: Observation, used: int) -> Observation:
-    from dataclasses import replace
-
     ready = observation.ready
-    return replace(observation, replicas=used, ready=None if ready is None else min(ready, used))
+    return observation._replace(replicas=used, ready=None if ready is None else min(ready, used))

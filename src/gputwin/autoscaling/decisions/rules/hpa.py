@@ -7,13 +7,13 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from gputwin.autoscaling.decisions.hpa.calculator import Readiness
-from gputwin.autoscaling.decisions.hpa.controller import Memory, Reconciled, Settings, reconcile
+from gputwin.autoscaling.decisions.hpa.controller import VALID, Memory, Reconciled, Settings, reconcile
 from gputwin.autoscaling.decisions.hpa.spec import Behavior, MetricTarget, Tolerance
 from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation
 from gputwin.autoscaling.decisions.reading import check_limits
 from gputwin.autoscaling.decisions.registry import scaling_rule
 
-_WORDS = {
+_MEANINGS = {
     "ScalingDisabled": "scaling is off, since somebody set the replicas to zero",
     "ScaleDownStabilized": "a recent recommendation was higher",
     "ScaleUpStabilized": "a recent recommendation was lower",
@@ -22,6 +22,7 @@ _WORDS = {
     "TooManyReplicas": "more than the maximum",
     "TooFewReplicas": "fewer than the minimum",
 }
+_WORDS = {code: f"{code}: {meaning}" for code, meaning in _MEANINGS.items()}
 
 
 @scaling_rule(
@@ -85,28 +86,26 @@ class Hpa:
 
 def decision_of(outcome: Reconciled, observation: Observation, name: str) -> Decision:
     """Return a reconciliation's outcome as a decision."""
-    proposals = outcome.proposals
-    alternatives = tuple([Alternative(f"{name}:{metric}", replicas) for metric, replicas in proposals])
-    if outcome.stabilized != outcome.wanted:
-        unstable = Alternative(f"{name}:unstabilized", outcome.wanted, "without the stabilisation window")
-        alternatives = (*alternatives, unstable)
-    if outcome.replicas != outcome.stabilized:
-        unlimited = Alternative(f"{name}:unlimited", outcome.stabilized, "without policies and limits")
-        alternatives = (*alternatives, unlimited)
-    codes = [reason for _, _, reason in outcome.conditions if reason in _WORDS]
-    if outcome.limiting and outcome.limiting not in codes:
-        codes.append(outcome.limiting)
-    held = bool(outcome.failures) and ("ScalingActive", True, "ValidMetricFound") not in outcome.conditions
-    reasons = []
+    replicas, wanted, stable, proposals, failures, limiting, able, active, _, _ = outcome
+    alternatives = tuple([Alternative(f"{name}:{metric}", asked) for metric, asked in proposals])
+    if stable != wanted:
+        alternatives += (Alternative(f"{name}:unstabilized", wanted, "without the stabilisation window"),)
+    if replicas != stable:
+        alternatives += (Alternative(f"{name}:unlimited", stable, "without policies and limits"),)
+    held = bool(failures) and active != VALID
+    reasons: tuple[str, ...] = ()
     if held:
-        reasons.append("holds: a metric failed and no other asks for more")
+        reasons = ("holds: a metric failed and no other asks for more",)
     elif len(proposals) == 1:
-        reasons.append(f"{proposals[0][0]} asks for {proposals[0][1]}")
+        reasons = (f"{proposals[0][0]} asks for {proposals[0][1]}",)
     elif proposals:
         most = max(proposals, key=lambda proposal: proposal[1])
-        reasons.append(f"{most[0]} asks for {most[1]}, the most of {len(proposals)} metrics")
-    for code in codes:
-        reasons.append(f"{code}: {_WORDS[code]}")
-    reasons += outcome.failures
-    rule = f"{name}:{outcome.limiting}" if outcome.limiting else name
-    return Decision(observation.time_s, outcome.replicas, rule, tuple(reasons), alternatives, held)
+        reasons = (f"{most[0]} asks for {most[1]}, the most of {len(proposals)} metrics",)
+    if able in _WORDS:
+        reasons += (_WORDS[able],)
+    if active in _WORDS:
+        reasons += (_WORDS[active],)
+    if limiting:
+        reasons += (_WORDS[limiting],)
+    rule = f"{name}:{limiting}" if limiting else name
+    return Decision(observation.time_s, replicas, rule, reasons + failures, alternatives, held)

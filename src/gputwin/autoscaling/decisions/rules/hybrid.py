@@ -37,7 +37,8 @@ class Hybrid:
     maximum: int = 100
     base: Predictive = field(default_factory=Predictive)
     """Its quantile is replaced by the balance of prices where `penalty_per_hour` is given."""
-    reactive: Rule[Any] = field(default_factory=Hpa)
+    reactive: Rule[Any] | None = None
+    """What adds the burst; None: an HPA on CPU use."""
     price_per_hour: float = 1.0
     """Of one replica."""
     penalty_per_hour: float | None = 9.0
@@ -60,6 +61,11 @@ class Hybrid:
         return replace(self.base, quantile=level, **limits)
 
     @functools.cached_property
+    def burst(self) -> Rule[Any]:
+        """Return the reactive rule; where none is given, an HPA with the same limits."""
+        return Hpa(self.minimum, self.maximum) if self.reactive is None else self.reactive
+
+    @functools.cached_property
     def keep_s(self) -> float:
         """Return how long a spare replica stays: as long as keeping it costs no more than starting it anew."""
         return self.start_cost / self.price_per_hour * 3600.0
@@ -70,14 +76,15 @@ class Hybrid:
 
     def start(self) -> HybridMemory:
         """Return the reactive rule's first memory."""
-        return HybridMemory(self.reactive.start())
+        return HybridMemory(self.burst.start())
 
     def decide(self, observation: Observation, memory: HybridMemory) -> tuple[Decision, HybridMemory]:
         """Return the larger of base and burst; what is spare stays until it has cost as much as a start."""
-        now_s, current = observation.time_s, observation.replicas
+        now_s = observation.time_s
+        minimum, maximum = self.minimum, self.maximum
         base = self.balanced.base(observation)
-        burst, reactive = self.reactive.decide(observation, memory.reactive)
-        size = within(current, self.minimum, self.maximum)
+        burst, reactive = self.burst.decide(observation, memory.reactive)
+        size = within(observation.replicas, minimum, maximum)
         alternatives: tuple[Alternative, ...] = (
             Alternative(base.rule, base.replicas, base.reasons[0]),
             Alternative(burst.rule, burst.replicas, burst.reasons[0] if burst.reasons else ""),
@@ -85,15 +92,15 @@ class Hybrid:
         if base.held or burst.held:
             # What failed says nothing; the other may ask for more, but nobody may take away.
             wishes = [d.replicas for d in (base, burst) if not d.held]
-            replicas = within(max([size, *wishes]), self.minimum, self.maximum)
+            replicas = within(max([size, *wishes]), minimum, maximum)
             held = replicas == size
             failed = base if base.held else burst
             reasons = (*failed.reasons, *(burst.reasons if base.held else base.reasons))
             decision = Decision(now_s, replicas, f"{self.name}:{burst.rule}", reasons, alternatives, held)
             return decision, HybridMemory(reactive, _remembered(memory.wanted, now_s, replicas, self.keep_s))
-        wanted = within(max(base.replicas, burst.replicas), self.minimum, self.maximum)
-        kept = _remembered(memory.wanted, now_s, wanted, self.keep_s)
         decider = base if base.replicas >= burst.replicas else burst
+        wanted = within(decider.replicas, minimum, maximum)
+        kept = _remembered(memory.wanted, now_s, wanted, self.keep_s)
         rule, reasons, replicas = f"{self.name}:{decider.rule}", decider.reasons, wanted
         if wanted < size and kept[0][1] > wanted:
             replicas = min(kept[0][1], size)

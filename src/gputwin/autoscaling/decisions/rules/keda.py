@@ -196,17 +196,18 @@ class Keda:
         # CPU and memory use cannot wake a workload that does not run: alone they never switch it off.
         active, failed, counts = self._is_always_active, "", []
         before = memory.failures or (0,) * len(self.triggers)
+        late_after_s, has_formula = self.late_after_s, self.formula is not None
         for trigger, count in zip(self.triggers, before, strict=True):
-            value = read(observation, trigger.metric, self.late_after_s)
+            value = read(observation, trigger.metric, late_after_s)
             if value is None:
                 failed = failed or why_unreadable(observation, trigger.metric, self.late_after_s)
                 counts.append(count + 1)
                 continue
             counts.append(0)
             values[trigger.metric] = value
-            if self.formula is not None:
+            if has_formula:
                 labelled[trigger.label or trigger.metric] = value
-            active = active or (not trigger.is_use and value > trigger.activation)
+            active = active or (value > trigger.activation and not trigger.is_use)
         if self.formula is not None:
             values, active, problem = _composite(self.formula, labelled)
             failed = failed or problem
