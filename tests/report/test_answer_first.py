@@ -60,6 +60,13 @@ def test_text_of_a_next_step_is_escaped_and_commands_are_set_apart() -> None:
     assert "<b>" not in page
 
 
+def test_an_option_is_not_broken_after_its_hyphens() -> None:
+    page = render(
+        "t", [Section("s", "T", (Statement("Yes."),), next_steps=("Try `gputwin place --ahead 6h`.",))]
+    ).decode()
+    assert '<code>gputwin place <span class="option">--ahead</span> 6h</code>' in page
+
+
 @pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
 def test_each_report_asks_and_answers(reports: dict[str, Path], name: str) -> None:
     page = Page(reports[name])
