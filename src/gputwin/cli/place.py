@@ -233,9 +233,8 @@ def _render(result: PlacementResult, time: float, output: Path | None) -> None:
 
     problem = result.problem
     say(verdict(result))
-    say(
-        f"{int(problem.counts.sum()):,} instances in {len(problem.groups):,} groups alive {format_duration(time)} after the start"
-    )
+    instances, when = int(problem.counts.sum()), format_duration(time)
+    say(f"{instances:,} instances in {len(problem.groups):,} groups alive {when} after the start")
     rows = [
         [
             a.method,

@@ -120,7 +120,9 @@ def _losses(result: Tuned, names: list[str]) -> FigurePart:
     figure.update_yaxes(autorange="reversed", type="category")
     figure.update_layout(showlegend=False)
     figure.add_vline(x=1.0, annotation_text="present")
-    caption = "Shorter is better. Measured while tuning, so the shortest bar is partly luck: the verdict is from other windows."
+    caption = (
+        "Shorter is better. The shortest bar is partly luck, so the verdict comes from windows that tuning never saw."
+    )
     return FigurePart("tuning-losses", "Loss of each configuration while tuning", figure, caption, frame)
 
 

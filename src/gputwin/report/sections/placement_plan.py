@@ -9,6 +9,7 @@ import polars as pl
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from gputwin.analysis.topic import Remark
 from gputwin.core.units import percent
 from gputwin.optimization.placement.demand import UNITS
 from gputwin.optimization.placement.problem import PlacementResult, allocation
@@ -20,7 +21,6 @@ from gputwin.report.page import (
     Findings,
     Kind,
     Part,
-    Remark,
     Section,
     Statement,
     TablePart,
