@@ -24,10 +24,16 @@ PROGRAM = "from gputwin.cli.main import run; run()"
 WITHIN = 1.0
 INTERRUPTED = (130, -signal.SIGINT)
 JOBS = "synthetic:philly?jobs=40000"
+MANY = "synthetic:pai2020?jobs=1000000"
 ON = ("--cluster", "homogeneous:36x8")
 VERBS: dict[str, tuple[str, ...]] = {
     "ingest": ("raw", "-o", "again"),
     "generate": ("pai2020", "--jobs", "2000000", "-o", "made"),
+    "describe": (MANY,),
+    "slice": (MANY, "--first", "50%", "-o", "first"),
+    "split": (MANY, "-o", "parts"),
+    "merge": (JOBS, JOBS, "-o", "merged"),
+    "check": (MANY, "--cluster", "pai2020"),
     "analyze": (JOBS,),
     "profile": (JOBS, *ON),
     "predict": ("model", JOBS, "-o", "predicted.csv"),
@@ -37,14 +43,21 @@ VERBS: dict[str, tuple[str, ...]] = {
     "plan": (JOBS, *ON, "--target", "p95_wait=600"),
     "autoscale": (JOBS, *ON, "--spot", "0", "--spot", "0.3"),
     "place": ("synthetic:dlrm2025?jobs=20000",),
+    "fit": ("run", "--gang", "8", "--gpus", "8", "--at", "busiest"),
+    "mig": ("--gpu", "A100-40GB", "--gpus", "2000", "--periods", "day.yaml", "-o", "layouts"),
     "tune": ("tune.yaml", "-o", "tuned"),
     "study": ("study.yaml", "-o", "runs"),
     "report": (JOBS, *ON, "-o", "report.html"),
     "eta": (JOBS, *ON, "--backtest"),
     "serve": ("--workspace", "space", "--port", "18417"),
     "demo": ("-o", "demo"),
+    "reproduce": ("queueing-models",),
+    "bench": (),
 }
 FILES = {
+    "day.yaml": "".join(
+        f"- {{7g.40gb: {200 + 90 * k}, 1g.5gb: {3000 - 400 * k}, 3g.20gb: {900 - 50 * k}}}\n" for k in range(6)
+    ),
     "study.yaml": f"trace: {JOBS}\ncluster: homogeneous:36x8\ngrid: {{order: [fifo, sjf, las]}}\nseeds: 3\n",
     "tune.yaml": (
         f"trace: {JOBS}\ncluster: homogeneous:36x8\nwindows: 6\nheld_out: 3\npresent: {{order: fifo, backfill: greedy}}\n"
@@ -64,11 +77,12 @@ def environment() -> dict[str, str]:
 
 
 def prepare(folder: Path) -> None:
-    """Make what the verbs read: two files, raw tables, a model."""
+    """Make what the verbs read: study files, raw tables, a model, a run."""
     for name, text in FILES.items():
         (folder / name).write_text(text, encoding="utf-8")
     for words in (
         ("generate", "pai2020", "--jobs", "100000", "--publisher", "raw"),
+        ("simulate", JOBS, *ON, "-o", "run"),
         ("profile", "synthetic:philly?jobs=2000", "--model", "group-median", "--no-value", "-o", "kept"),
     ):
         subprocess.run(command(*words, "--quiet"), cwd=folder, env=environment(), stdout=subprocess.DEVNULL, check=True)
@@ -84,6 +98,8 @@ def interrupted(verb: str, after: float, folder: Path) -> tuple[float, int] | No
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
+        # A shell starts what runs in the background deaf to Ctrl-C; a terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
     try:
         run.communicate(timeout=after)

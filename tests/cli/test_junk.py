@@ -88,6 +88,11 @@ def test_an_unreadable_file_is_one_line(folder: Path, scratch: Path, capfd: pyte
     assert_one_line(code, *capfd.readouterr(), ("Permission denied", path.name))
 
 
+def test_a_missing_option_is_one_sentence(capfd: pytest.CaptureFixture[str]) -> None:
+    assert main(["split", "synthetic:pai2020?jobs=5"]) == 2
+    assert ".;" not in capfd.readouterr().err
+
+
 def test_a_name_cannot_break_the_line(folder: Path, scratch: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (folder / "two\nlines\x1b[31m.csv").write_text("a,b\n1,2\n")
     code = main(["ingest", str(folder / "two\nlines\x1b[31m.csv")])

@@ -57,6 +57,17 @@ def test_a_file_that_is_there_is_kept_unless_forced(tmp_path: Path, capsys: pyte
     assert path.read_text() != "mine"
 
 
+@pytest.mark.parametrize("verb", [["eta", TRACE, "--cluster", "homogeneous:4x8"], ["predict", "model", TRACE]])
+def test_verbs_that_write_a_table_of_their_own_keep_it_too(
+    verb: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "log.csv"
+    path.write_text("mine")
+    assert main([*verb, "-o", str(path), "--quiet"]) == 2
+    assert "--force" in capsys.readouterr().err
+    assert path.read_text() == "mine"
+
+
 def test_what_is_a_folder_is_not_called_like_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["generate", "philly", "--jobs", "10", "-o", str(tmp_path / "trace.csv")]) == 2
     assert "name a folder" in capsys.readouterr().err

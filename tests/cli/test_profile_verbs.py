@@ -33,10 +33,18 @@ def profiled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_a_model_without_spread_has_no_interval_to_hold(capsys: pytest.CaptureFixture[str]) -> None:
+    """The mean of two jobs comes without an interval; the share "inside" it would be a riddle."""
+    assert main(["profile", TRACE, "--model", "last-two", "--model", "median", "--no-value", "--quiet"]) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines() if line.strip()}
+    assert "–" in rows["last-two"]
+    assert "–" not in rows["median"]
+
+
 def test_profile_writes_a_model_and_a_report(profiled: Path) -> None:
     assert (profiled / "model" / "model.json").is_file()
     page = (profiled / "report.html").read_text(encoding="utf-8")
-    for title in ("Job classes", "Durations", "The value of predictions"):
+    for title in ("Profile: ", "Job classes", "Durations", "The value of predictions"):
         assert title in page
 
 

@@ -1,5 +1,5 @@
-// Measures a report and tells the page around it: places, sizes, names for a screen reader, contrast (WCAG 2.1).
-addEventListener("load", () => setTimeout(() => {
+// Measures a report: places, sizes, names for a screen reader, contrast (WCAG 2.1).
+() => {
   const box = (e) => { const b = e.getBoundingClientRect(); return { top: b.top, bottom: b.bottom, left: b.left, right: b.right }; };
   const colour = (text) => { const m = text.match(/[\d.]+/g).map(Number); return m.length > 3 && m[3] === 0 ? null : m.slice(0, 3); };
   const behind = (e) => { for (; e; e = e.parentElement) { const c = colour(getComputedStyle(e).backgroundColor); if (c) return c; } return [255, 255, 255]; };
@@ -9,7 +9,7 @@ addEventListener("load", () => setTimeout(() => {
     e.checkVisibility() && !e.classList.contains("skip") && [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()));
   const name = (e) => (e.getAttribute("aria-label") || e.textContent).trim();
   const sized = getComputedStyle;
-  const found = {
+  return {
     width: innerWidth, height: innerHeight,
     pageWidth: document.documentElement.scrollWidth, pageHeight: document.documentElement.scrollHeight,
     verdict: document.querySelector(".verdict") && box(document.querySelector(".verdict")),
@@ -25,14 +25,8 @@ addEventListener("load", () => setTimeout(() => {
     faint: shown.filter((e) => contrast(e) < 4.5).map((e) => `${e.tagName}.${e.className} ${contrast(e).toFixed(2)} ${e.textContent.slice(0, 40)}`),
     small: shown.filter((e) => parseFloat(sized(e).fontSize) < 11).map((e) => e.textContent.slice(0, 40)),
     lang: document.documentElement.lang,
-    drawn: document.documentElement.dataset.drawn ?? null, failed: document.documentElement.dataset.failed ?? null,
+    figures: document.querySelectorAll("[data-figure]").length, pictures: document.querySelectorAll(".main-svg").length,
+    drawn: Number(document.documentElement.dataset.drawn ?? 0), failed: document.documentElement.dataset.failed ?? null,
+    theme: document.documentElement.dataset.theme,
   };
-  const tell = () => parent.postMessage(JSON.stringify(found), "*");
-  // Rules of WCAG 2.2 A and AA and of good practice; axe-core is there only where a test asks for it.
-  if (!window.axe) return tell();
-  axe.run(document, { resultTypes: ["violations"] }).then((result) => {
-    found.violations = result.violations.flatMap((v) => v.nodes.map((n) => `${v.id} (${v.impact}): ${n.target.join(" ")}: ${n.failureSummary.split("\n")[1]}`));
-    found.rules = result.passes.length + result.violations.length;
-    tell();
-  }, (error) => { found.violations = [`axe-core failed: ${error}`]; tell(); });
-}, 1500));
+}

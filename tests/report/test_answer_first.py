@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-import subprocess
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -13,10 +15,10 @@ from gputwin.report import Section, write_report
 from gputwin.report.answer import answer_of
 from gputwin.report.html import render
 from gputwin.report.page import Bullets, Card, Cards, Findings, Remark, Statement
-from tests.report.browser import CHROMIUM, QUIET, measured, needs_axe, needs_browser
+from tests.conftest import AXE, needs_axe
+from tests.report.browser import DESKTOP, PHONE, Look, Measures, axe, look_at, page_of
 from tests.report.samples import Page, trace_of
 
-DESKTOP, PHONE = (1400, 900), (390, 844)
 TRACE = "synthetic:pai2020?jobs=600"
 
 
@@ -58,6 +60,13 @@ def test_text_of_a_next_step_is_escaped_and_commands_are_set_apart() -> None:
     page = render("t", [Section("s", "T", (Statement("<b>"),), next_steps=("Run `gputwin <x>` & see.",))]).decode()
     assert "<code>gputwin &lt;x&gt;</code> &amp; see." in page
     assert "<b>" not in page
+
+
+def test_an_option_is_not_broken_after_its_hyphens() -> None:
+    page = render(
+        "t", [Section("s", "T", (Statement("Yes."),), next_steps=("Try `gputwin place --ahead 6h`.",))]
+    ).decode()
+    assert '<code>gputwin place <span class="option">--ahead</span> 6h</code>' in page
 
 
 @pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
@@ -116,10 +125,29 @@ def test_requests_are_in_the_report_of_a_serving_trace(tmp_path: Path) -> None:
         assert text in page.text
 
 
-@needs_browser
+class Seen(NamedTuple):
+    look: Look
+    axe: Measures | None
+
+
+@pytest.fixture(scope="module")
+def seen(browser: Any, reports: dict[str, Path]) -> Callable[[str], Seen]:
+    """Return what a browser finds in a report, which is opened once; a run's is checked by axe-core in the dark."""
+
+    @cache
+    def see(name: str) -> Seen:
+        with page_of(browser, reports[name], "light") as page:
+            look = look_at(page)
+            if name != "run":
+                page.emulate_media(color_scheme="light")
+            return Seen(look, axe(page) if AXE.is_file() else None)
+
+    return see
+
+
 @pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
-def test_the_answer_is_above_the_fold(reports: dict[str, Path], tmp_path: Path, name: str) -> None:
-    found = measured(reports[name], tmp_path, *DESKTOP)
+def test_the_answer_is_above_the_fold(seen: Callable[[str], Seen], name: str) -> None:
+    found = seen(name).look.desktop
     assert found["failed"] is None
     assert 0 < found["verdict"]["top"] < found["verdict"]["bottom"] < DESKTOP[1]
     assert 1 <= found["tiles"] <= 5
@@ -140,40 +168,39 @@ def test_the_answer_is_above_the_fold(reports: dict[str, Path], tmp_path: Path, 
 
 @needs_axe
 @pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
-def test_axe_finds_nothing(reports: dict[str, Path], tmp_path: Path, name: str) -> None:
-    # Dark where the sections are many, light elsewhere: both are checked below by their contrast.
-    found = measured(reports[name], tmp_path, *DESKTOP, dark=name == "run", fragment="#all", axe=True)
+def test_axe_finds_nothing(seen: Callable[[str], Seen], name: str) -> None:
+    found = seen(name).axe
+    assert found is not None
     assert found["violations"] == []
     assert found["rules"] > 20
 
 
-@needs_browser
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_contrast_holds_in_every_section(reports: dict[str, Path], tmp_path: Path, dark: bool) -> None:
-    found = measured(reports["trace"], tmp_path, *DESKTOP, dark=dark, fragment="#all")
-    assert found["closed"] == 0
-    assert found["faint"] == []
-    assert found["small"] == []
+@pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
+def test_contrast_holds_in_every_section(seen: Callable[[str], Seen], name: str) -> None:
+    look = seen(name).look
+    assert [found["theme"] for found in (look.opened, look.other_theme)] == ["light", "dark"]
+    for found in (look.opened, look.other_theme):
+        assert found["closed"] == 0
+        assert found["faint"] == []
+        assert found["small"] == []
 
 
-@needs_browser
-def test_a_phone_shows_the_verdict_and_never_scrolls_sideways(reports: dict[str, Path], tmp_path: Path) -> None:
-    for fragment in ("", "#all"):
-        found = measured(reports["trace"], tmp_path, *PHONE, fragment=fragment)
+@pytest.mark.parametrize("name", ["trace", "run", "comparison", "mig"])
+def test_a_phone_shows_the_verdict_and_never_scrolls_sideways(seen: Callable[[str], Seen], name: str) -> None:
+    look = seen(name).look
+    assert 0 < look.phone["verdict"]["top"] < look.phone["verdict"]["bottom"] < PHONE[1]
+    for found in (look.phone, look.opened_on_phone):
         assert found["width"] == PHONE[0]
         assert found["pageWidth"] <= found["width"]
-        assert fragment or 0 < found["verdict"]["top"] < found["verdict"]["bottom"] < PHONE[1]
 
 
-@needs_browser
 @pytest.mark.parametrize(("flags", "most"), [([], 11), (["--brief"], 1)], ids=["whole", "brief"])
-def test_printed_pages(tmp_path: Path, flags: list[str], most: int) -> None:
-    path, printed = tmp_path / "r.html", tmp_path / "r.pdf"
+def test_printed_pages(browser: Any, tmp_path: Path, flags: list[str], most: int) -> None:
+    path = tmp_path / "r.html"
     assert main(["report", TRACE, "--cluster", "pai2020", *flags, "-o", str(path), "--quiet"]) == 0
-    command = [str(CHROMIUM), *QUIET, f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=6000"]
-    subprocess.run([*command, f"--print-to-pdf={printed}", path.as_uri()], check=True, capture_output=True, timeout=180)
-    pages = len(re.findall(rb"/Type\s*/Page[^s]", printed.read_bytes()))
-    assert 1 <= pages <= most
+    with page_of(browser, path) as page:
+        printed = page.pdf(prefer_css_page_size=True)
+    assert 1 <= len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= most
 
 
 def test_a_report_does_not_overwrite_what_it_did_not_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

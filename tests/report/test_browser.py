@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +12,7 @@ from gputwin.report import write_report
 from gputwin.simulation.cluster import open_cluster
 from gputwin.simulation.load import check_load
 from gputwin.traces.synthetic import generate
-from tests.report.browser import dom, needs_browser
+from tests.report.browser import PROBE, look_at, open_all, page_of
 
 REAL = {
     "dlrm2025": ["alibaba_v2025_dlrm"],
@@ -24,32 +24,30 @@ REAL = {
 }
 
 
-def assert_drawn(path: Path, scheme: str, profile: Path) -> None:
-    """Open the page and assert that every figure is drawn and nothing is complained about."""
-    text, log = dom(path, profile, f"--blink-settings=preferredColorScheme={int(scheme == 'light')}", fragment="#all")
-    (root,) = re.findall(r"<html[^>]*>", text)
-    places = text.count("data-figure=")
-    assert f'data-theme="{scheme}"' in root
-    assert f'data-drawn="{places}"' in root
-    assert "data-failed" not in root
-    assert text.count('class="main-svg"') >= places
-    # What the page's policy forbids, any request among it, would be complained about on the console.
-    assert "CONSOLE" not in log
+def assert_drawn(found: dict[str, Any], theme: str) -> None:
+    """Assert that every figure of an opened page is drawn, in this theme, and nothing failed."""
+    assert found["theme"] == theme
+    assert found["failed"] is None
+    assert found["closed"] == 0
+    assert found["drawn"] == found["figures"] > 0
+    assert found["pictures"] >= found["figures"]
 
 
-@needs_browser
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_figures_are_drawn_without_error(tmp_path: Path, scheme: str) -> None:
+def test_figures_are_drawn_without_error_in_both_themes(browser: Any, tmp_path: Path) -> None:
     trace = generate("pai2020", jobs=500, seed=0, instances=True).to_trace()
     cluster = open_cluster("pai2020")
     path = write_report(tmp_path / "report.html", trace, check=check_load(trace, cluster), cluster=cluster)
-    assert_drawn(path, scheme, tmp_path / "profile")
+    with page_of(browser, path, "dark") as page:
+        look = look_at(page)
+    assert_drawn(look.opened, "dark")
+    assert_drawn(look.other_theme, "light")
 
 
-@needs_browser
 @pytest.mark.parametrize("name", REAL)
-def test_reports_of_real_traces(real_data: Path, tmp_path: Path, name: str) -> None:
+def test_reports_of_real_traces(browser: Any, real_data: Path, tmp_path: Path, name: str) -> None:
     path = tmp_path / "report.html"
     assert main(["report", *(str(real_data / p) for p in REAL[name]), "-o", str(path), "--quiet"]) == 0
     assert path.stat().st_size < 15e6
-    assert_drawn(path, "light", tmp_path / "profile")
+    with page_of(browser, path) as page:
+        open_all(page)
+        assert_drawn(page.evaluate(PROBE), "light")

@@ -179,7 +179,7 @@ def _usage_line(error: typer.TyperException) -> str:
     context = getattr(error, "ctx", None)
     text = error.format_message() if hasattr(error, "format_message") else str(error)
     help_of = f"{context.command_path} --help" if context is not None else "gputwin --help"
-    return f"{' '.join(text.split())}; see: {help_of}"
+    return f"{' '.join(text.split()).rstrip('.')}; see: {help_of}"
 
 
 def _complain(text: str, code: int) -> int:

@@ -38,7 +38,7 @@ def printed_to(path: Path) -> Iterator[str]:
     suffix = path.suffix.lower()
     if suffix not in FORMS:
         raise UserError(f"'{path}' ends in none of {', '.join(FORMS)}; choose one of these endings")
-    _check_replaceable(path)
+    check_replaceable_file(path)
     with (
         atomic_file(path) as fresh,
         fresh.open("wb") as raw,
@@ -72,7 +72,7 @@ def report_to(path: Path) -> Iterator[Path]:
     sys.stdout.write("".join(f"{line}\n" for line in [*lines, str(path)]))
 
 
-def _check_replaceable(path: Path) -> None:
-    """Raise where a file is there: it may be the log that the question is about."""
+def check_replaceable_file(path: Path) -> None:
+    """Raise where a file is there, unless forced: it may be the log that the question is about."""
     if path.is_file() and not may_overwrite():
         raise UserError(f"'{path}' is there already; pass --force to overwrite it, or name another file")

@@ -9,7 +9,7 @@ import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table, warn
 from gputwin.cli.options import ClusterOption, TraceArgument
-from gputwin.core.units import percent
+from gputwin.core.units import format_duration, percent
 
 if TYPE_CHECKING:
     from gputwin.optimization.placement.present import Emptied
@@ -93,7 +93,7 @@ def run(
     """
     from gputwin.core.errors import UserError
     from gputwin.core.units import parse_duration
-    from gputwin.optimization.placement.demand import alive, busiest_hour, groups_of, problem_of
+    from gputwin.optimization.placement.demand import DLRM_NODES, alive, busiest_hour, groups_of, problem_of
     from gputwin.optimization.placement.forecast import growth_quantile
     from gputwin.optimization.placement.rolling import roll
     from gputwin.optimization.placement.solve import place
@@ -142,7 +142,7 @@ def run(
         bounds = time_bounds(opened)
         tasks = alive(opened, time)
         if tasks.is_empty() or (bounds is not None and time > bounds[1]):
-            raise UserError(f"nothing is known to be alive at {time:g} s; give another time with --at")
+            raise UserError(f"nothing is known to be alive at {format_duration(time)}; give another time with --at")
         growth = 1.0 if quantile is None else growth_quantile(opened, time, parse_duration(ahead), quantile)
         groups = groups_of(tasks, growth=growth)
         problem = problem_of(
@@ -158,8 +158,9 @@ def run(
         if output is not None:
             step("writing the report")
             named = name_of(opened)
-            where = "its own nodes" if nodes.name == named else nodes.name
-            write_placement_report(output, f"Placement: {named} on {where}", result)
+            is_assumed = nodes.name == DLRM_NODES.name
+            where = "assumed nodes" if is_assumed else "its own nodes" if nodes.name == named else nodes.name
+            write_placement_report(output, f"Placement: {named} on {where}", result, are_nodes_assumed=is_assumed)
     data = {
         "time_seconds": time,
         "cluster": nodes.name,
@@ -193,7 +194,7 @@ def _from_run(
 
 def _render_moves(found: Emptied, time: float, output: Path | None) -> None:
     say(found.verdict())
-    say(f"{found.instances:,} instances run at {time:,.0f} s")
+    say(f"{found.instances:,} instances run at {format_duration(time)} after the start")
     if found.moves:
         rows = [[m.job_id, m.source, m.target, f"{m.gpus:g}"] for m in found.moves]
         table("Moves", ["job", "from", "to", "GPUs"], rows)
@@ -232,7 +233,8 @@ def _render(result: PlacementResult, time: float, output: Path | None) -> None:
 
     problem = result.problem
     say(verdict(result))
-    say(f"{int(problem.counts.sum()):,} instances in {len(problem.groups):,} groups alive at {time / 3600:,.0f} h")
+    instances, when = int(problem.counts.sum()), format_duration(time)
+    say(f"{instances:,} instances in {len(problem.groups):,} groups alive {when} after the start")
     rows = [
         [
             a.method,

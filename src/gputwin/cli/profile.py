@@ -60,11 +60,13 @@ def run(
         if output is not None:
             from gputwin.report import write_report
             from gputwin.report.sections.profile import profile_sections
+            from gputwin.report.subject import name_of
 
             step("writing model and report")
             written["model_directory"] = str(found.save(output / "model"))
             sections = profile_sections(found, runs)
-            written["report"] = str(write_report(output / "report.html", opened, asked=sections))
+            title = f"Profile: {name_of(opened)}"
+            written["report"] = str(write_report(output / "report.html", opened, asked=sections, title=title))
     warnings = [] if runs is None else list(runs.warnings)
     for text in warnings:
         warn(text)
@@ -99,7 +101,7 @@ def run(
                     format_duration(s.mae_seconds),
                     format_duration(s.median_error_seconds),
                     percent(s.within_2x, 1),
-                    percent(s.coverage, 1),
+                    percent(e.coverage, 1),
                     f"{s.rank_correlation:.3f}",
                 ]
                 for e in found.evaluations

@@ -56,10 +56,21 @@ def _destination(
     own: inspect.Signature, run: Callable[..., Any], given: dict[str, Any], asked: dict[str, Any]
 ) -> Iterator[str]:
     """Yield the form in which the verb prints; a file named by -o gets it, or the report, and `given` says so."""
-    from gputwin.cli.output_file import FOLDER_ONLY, REPORT, is_file_name, printed_to, refuse_file_name, report_to
+    from gputwin.cli.output_file import (
+        FOLDER_ONLY,
+        REPORT,
+        check_replaceable_file,
+        is_file_name,
+        printed_to,
+        refuse_file_name,
+        report_to,
+    )
 
     form = str(asked["as_"])
     path = asked.get("output_file") or given.get("output")
+    if isinstance(path, Path) and _writes_a_file(own) and path.suffix.lower() != REPORT:
+        # A report knows those of its own kind and replaces no other.
+        check_replaceable_file(path)
     if not isinstance(path, Path) or _writes_a_file(own) or not (asked.get("output_file") or is_file_name(path)):
         yield form
         return

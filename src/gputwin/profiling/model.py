@@ -105,6 +105,8 @@ class ModelKind:
     rule: str
     fit: Callable[[Lesson, int], DurationModel]
     source: str = ""
+    has_spread: bool = True
+    """Whether it knows how far off it may be; without, its interval means nothing."""
 
 
 MODELS: Registry[ModelKind] = Registry("duration model", "gputwin.profiling.models")

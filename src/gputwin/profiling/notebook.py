@@ -23,7 +23,7 @@ def profile_html(profile: Profile) -> str:
         for c in largest
     ]
     models = [
-        (e.model, f"{s.mae_seconds:,.0f}", percent(s.within_2x, 1), percent(s.coverage, 1))
+        (e.model, f"{s.mae_seconds:,.0f}", percent(s.within_2x, 1), percent(e.coverage, 1))
         for e in profile.evaluations
         for s in [e.scores]
     ]

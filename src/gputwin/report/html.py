@@ -96,8 +96,15 @@ def _commands(text: str) -> Markup:
     """Return a sentence in which what stands between backticks is set as a command."""
     parts = re.split(r"`([^`]*)`", shorten(text, _MOST_TEXT))
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if i % 2 else escape(part) for i, part in enumerate(parts)
+        Markup("<code>{}</code>").format(_options(part)) if i % 2 else escape(part) for i, part in enumerate(parts)
     )
+
+
+def _options(command: str) -> Markup:
+    """Return a command in which no line breaks after the hyphens of an option."""
+    words = command.split(" ")
+    option = Markup('<span class="option">{}</span>')
+    return Markup(" ").join(option.format(word) if word.startswith("-") else escape(word) for word in words)
 
 
 def _runs(parts: Iterable[Part]) -> Iterator[tuple[bool, list[Part]]]:

@@ -30,9 +30,9 @@ def patterns_frame(result: PlacementResult) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def write_placement_report(path: Path, title: str, result: PlacementResult) -> Path:
+def write_placement_report(path: Path, title: str, result: PlacementResult, *, are_nodes_assumed: bool = False) -> Path:
     """Write the placement to the directory `path`, all or nothing, and return the path of the page."""
-    section = placement_plan(result)
+    section = placement_plan(result, are_nodes_assumed=are_nodes_assumed)
     with atomic_directory(path, marker=DATA_FILE) as folder:
         text = json.dumps(result.to_json(), indent=1, ensure_ascii=False)
         (folder / DATA_FILE).write_text(text + "\n", encoding="utf-8")

@@ -24,6 +24,9 @@ _NOTES = (
     "Regret is the loss above always simulating the best configuration, by the losses estimated at the end.",
 )
 
+_MOST_BARS = 12
+"""Configurations in the figure of losses; the table has all."""
+
 
 def tuning_section(result: Tuned) -> Section:
     """Return the section of a tuning study."""
@@ -36,10 +39,11 @@ def tuning_section(result: Tuned) -> Section:
         Cards(
             (
                 Card("Simulations", f"{result.simulations:,}", f"a full sweep takes {result.full_sweep:,}"),
-                Card("Mean loss", loss_text(result, result.chosen), "present = 1"),
-                Card("Held-out pairs", str(test.pairs), test.verdict),
+                Card("Loss while tuning", loss_text(result, result.chosen), "present configuration = 1"),
+                Card("Windows tuning never saw", str(test.pairs), test.verdict),
             )
         ),
+        _losses(result, names),
         _regret(result),
     ]
     if len(result.study.objectives) > 1:
@@ -73,8 +77,8 @@ def headline(result: Tuned) -> str:
     """Return the chosen configuration and whether it is proven better, in two sentences."""
     test, name = result.test, result.study.names[result.chosen]
     interval = "too few windows for an interval"
-    if math.isfinite(test.low) or math.isfinite(test.high):
-        interval = f"95 %: {_span(test.low, test.high)}"
+    if math.isfinite(test.high):
+        interval = f"95 %: {interval_text(test.low, test.high)}"
     change = (
         f"{percent(abs(test.difference), 1)} {'less' if test.difference < 0 else 'more'} loss than the "
         f"present configuration ({interval})"
@@ -85,17 +89,41 @@ def headline(result: Tuned) -> str:
     return f"{verdict}: on {test.pairs} windows that tuning never saw it has {change}."
 
 
-def _span(low: float, high: float) -> str:
-    """Return the interval of a difference in words: as less or more where it leaves no doubt, else with signs."""
-    if high < 0 and math.isfinite(low):
+def interval_text(low: float, high: float) -> str:
+    """Return the interval of a difference in words: less, more, or from less to more."""
+    if high < 0:
         return f"{percent(-high, 1)} to {percent(-low, 1)} less"
-    if low > 0 and math.isfinite(high):
+    if low > 0:
         return f"{percent(low, 1)} to {percent(high, 1)} more"
-    return f"{_percent(low)} to {_percent(high)}"
+    return f"{percent(-low, 1)} less to {percent(high, 1)} more"
 
 
-def _percent(value: float) -> str:
-    return percent(value, 1, signed=True) if math.isfinite(value) else "without bound"
+def _losses(result: Tuned, names: list[str]) -> FigurePart:
+    """Return the mean loss of the best configurations while tuning, as bars; the present configuration is at 1."""
+    seen = [(i, loss) for i in range(len(names)) if (loss := result.mean_loss(i)) is not None]
+    best = sorted(seen, key=lambda pair: pair[1])[:_MOST_BARS]
+    frame = pl.DataFrame(
+        {
+            "configuration": [names[i] for i, _ in best],
+            "mean_loss": [loss for _, loss in best],
+            "windows": [len(result.scores[i]) for i, _ in best],
+        }
+    )
+    figure = blank(height=120 + 26 * frame.height, xaxis={"title": "mean loss", "rangemode": "tozero"})
+    figure.add_bar(
+        x=frame["mean_loss"].to_list(),
+        y=[plain(name, 60) for name in frame["configuration"]],
+        customdata=frame["windows"].to_list(),
+        orientation="h",
+        hovertemplate="%{y}: %{x:.3f} on %{customdata} windows<extra></extra>",
+    )
+    figure.update_yaxes(autorange="reversed", type="category")
+    figure.update_layout(showlegend=False)
+    figure.add_vline(x=1.0, annotation_text="present")
+    caption = (
+        "Shorter is better. The shortest bar is partly luck, so the verdict comes from windows that tuning never saw."
+    )
+    return FigurePart("tuning-losses", "Loss of each configuration while tuning", figure, caption, frame)
 
 
 def _regret(result: Tuned) -> FigurePart:

@@ -152,6 +152,15 @@ def test_the_headline_never_claims_more_than_a_whole_loss() -> None:
     assert "-1" not in text.partition("(95 %")[2]
 
 
+def test_an_interval_says_less_and_more_where_it_holds_both() -> None:
+    """Signs beside "12 % less loss" leave open whether a minus is good."""
+    from gputwin.report.tuning import interval_text
+
+    assert interval_text(-0.846, 0.601) == "84.6 % less to 60.1 % more"
+    assert interval_text(-0.5, -0.1) == "10.0 % to 50.0 % less"
+    assert interval_text(0.1, 0.5) == "10.0 % to 50.0 % more"
+
+
 def read_text(text: str) -> Study[Scenario]:
     """Return the study that a file with this text describes."""
     with TemporaryDirectory() as folder:

@@ -18,7 +18,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
-from gputwin.core.units import HOUR, percent
+from gputwin.core.units import HOUR, format_duration, percent
 from gputwin.optimization.placement.bounds import simple_bound
 from gputwin.optimization.placement.columns import Generated, generate
 from gputwin.optimization.placement.consolidate import consolidate
@@ -177,7 +177,7 @@ class _Demand:
         # What is scarce is judged by who has come so far: the future must not decide where anybody goes.
         counts = np.bincount(group[came <= begin], minlength=len(groups))
         if not ((came <= begin) & (went > begin)).any():
-            raise UserError(f"nothing is known to be alive at {begin:g} s; give another time with --at")
+            raise UserError(f"nothing is known to be alive at {format_duration(begin)}; give another time with --at")
         known = replace(problem, groups=tuple(replace(g, count=int(n)) for g, n in zip(groups, counts, strict=True)))
         weights = weights_of(known)
         share = problem.sizes / np.maximum(problem.capacities.max(axis=0), 1)

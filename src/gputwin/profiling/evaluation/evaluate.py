@@ -14,7 +14,7 @@ from gputwin.profiling.evaluation.scores import LEVELS, Scores, score
 from gputwin.profiling.evaluation.splits import Split, grouped_folds, rolling_origin
 from gputwin.profiling.jobs import Floats, History, Submitted
 from gputwin.profiling.keys import KEYS, REPEAT, SIGNATURE, USER, KeyTable, texts
-from gputwin.profiling.model import fit
+from gputwin.profiling.model import MODELS, fit
 
 TIME_ORDER, SHUFFLED = "time-ordered", "shuffled by job"
 NOVELTIES = {REPEAT: "repeats a known job", SIGNATURE: "known user and request", USER: "known user"}
@@ -40,6 +40,11 @@ class Evaluation:
     def scores(self) -> Scores:
         """Return the scores over all jobs."""
         return _score(self.predictions)
+
+    @property
+    def coverage(self) -> float | None:
+        """Return the share of jobs inside their 80 % interval; None for a model that knows no spread."""
+        return self.scores.coverage if MODELS.get(self.model).has_spread else None
 
     def by(self, column: str) -> dict[str, Scores]:
         """Return the scores by value of a column, the largest first."""

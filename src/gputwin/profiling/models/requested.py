@@ -68,12 +68,15 @@ def fit_last_two(lesson: Lesson, seed: int) -> Single:
     return Single(lesson.grid, lesson.grid.price, Memory.of(lesson.past, [USER]))
 
 
-REQUESTED = MODELS.add(ModelKind("requested", "the time asked for, else the median of all jobs", fit_requested))
+REQUESTED = MODELS.add(
+    ModelKind("requested", "the time asked for, else the median of all jobs", fit_requested, has_spread=False)
+)
 LAST_TWO = MODELS.add(
     ModelKind(
         "last-two",
         "the mean of the user's last two finished jobs, at most the time asked for",
         fit_last_two,
         "Tsafrir, Etsion and Feitelson, Backfilling Using System-Generated Predictions, TPDS 2007, section 3",
+        has_spread=False,
     )
 )

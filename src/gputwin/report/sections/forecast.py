@@ -141,7 +141,7 @@ def _skill_words(study: ForecastStudy) -> tuple[str, Tone]:
     worst = float(auto["skill_naive"].min())  # type: ignore[arg-type]
     if sure.is_empty():
         return (
-            "On the test part no model is surely better than the last value, so the forecast stays close to it"
+            "On the test part the forecast was not surely better than the last value, and it stays close to it"
             + (f" (at worst {percent(-worst, 1)} worse)." if worst < 0 else "."),
             Tone.NEUTRAL,
         )

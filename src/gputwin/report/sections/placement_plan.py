@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,16 +9,27 @@ import polars as pl
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from gputwin.analysis.topic import Remark
 from gputwin.core.units import percent
 from gputwin.optimization.placement.demand import UNITS
 from gputwin.optimization.placement.problem import PlacementResult, allocation
 from gputwin.report.figures import blank, layout_of, plain
-from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
+from gputwin.report.page import (
+    Card,
+    Cards,
+    FigurePart,
+    Findings,
+    Kind,
+    Part,
+    Section,
+    Statement,
+    TablePart,
+    Tone,
+)
 
 _BARS = 120
 _MOST_REASONS = 4
 """Reasons why there is no placement that are told in words."""
-_PANELS_BELOW_EACH_OTHER = 5
 _NEAR = 0.01
 """Gap up to which a placement is as good as the best."""
 RESOURCE_WORDS = {
@@ -40,13 +50,16 @@ _NOTES = (
     "patterns, computed in whole numbers. The gap is the placement's distance from it; 0 means proven optimal.",
     "Node types are the cluster's. Where a trace publishes no nodes they are assumed and named so.",
 )
+_ASSUMED = "The trace publishes no nodes, so the sizes of nodes are assumed; give yours with --cluster."
 
 
-def placement_plan(result: PlacementResult) -> Section:
+def placement_plan(result: PlacementResult, *, are_nodes_assumed: bool = False) -> Section:
     """Return the section of a placement."""
     parts: list[Part] = [Statement(verdict(result), _tone(result))]
+    if are_nodes_assumed:
+        parts.append(Findings((Remark(_ASSUMED, is_warning=True),)))
     if result.packing is not None:
-        parts += [_cards(result), _bars(result)]
+        parts += [_cards(result), _shares(result), _bars(result)]
     if result.attempts:
         parts += [_methods(result)]
     steps = (
@@ -109,7 +122,7 @@ def _cards(result: PlacementResult) -> Cards:
     gap, unit = result.gap or 0.0, result.problem.unit
     cards = [
         Card("Nodes", f"{packing.nodes:,}"),
-        Card("Objective", amount(result.objective, unit), unit_words(unit)),
+        *([] if unit == UNITS["nodes"] else [Card("Objective", amount(result.objective, unit), unit_words(unit))]),
         Card("Lower bound", amount(result.bound, unit), "no placement is below"),
         Card("Gap", percent(gap, 1), "proven optimal" if result.is_optimal else "above the bound"),
     ]
@@ -118,6 +131,20 @@ def _cards(result: PlacementResult) -> Cards:
         resource, share = max(by_resource.items(), key=lambda item: item[1])
         cards.append(Card(f"Fullest on {name}", percent(share, 1), RESOURCE_WORDS.get(resource, resource)))
     return Cards(tuple(cards))
+
+
+def _shares(result: PlacementResult) -> FigurePart:
+    packing = result.packing
+    assert packing is not None
+    shares = allocation(result.problem, packing)
+    rows = [(kind, resource, share) for kind, by_resource in shares.items() for resource, share in by_resource.items()]
+    frame = pl.DataFrame(rows, schema=["type", "resource", "share"], orient="row")
+    labels = [plain(f"{kind}: {RESOURCE_WORDS.get(resource, resource)}", 40) for kind, resource, _ in rows]
+    figure = blank(height=110 + 24 * len(rows), xaxis={"range": [0, 1], "tickformat": ".0%"}, showlegend=False)
+    figure.add_bar(x=frame["share"].to_list(), y=labels, orientation="h", hovertemplate="%{y}: %{x:.1%}<extra></extra>")
+    figure.update_yaxes(autorange="reversed", type="category")
+    caption = "What is taken of all the nodes used, by type and resource: the longest bar is what runs out first."
+    return FigurePart("placement-shares", "What fills the nodes", figure, caption, frame)
 
 
 def fill_frame(result: PlacementResult) -> pl.DataFrame:
@@ -145,12 +172,8 @@ def _bars(result: PlacementResult) -> FigurePart:
     frame = fill_frame(result)
     panels = list(dict.fromkeys(zip(frame["type"], frame["resource"], strict=True)))
     titles = [plain(f"{kind}: {RESOURCE_WORDS.get(resource, resource)}", 40) for kind, resource in panels]
-    # Two beside each other where there are many, so that the picture fits a printed page.
-    wide = 2 if len(panels) > _PANELS_BELOW_EACH_OTHER else 1
-    deep = math.ceil(len(panels) / wide)
-    figure: go.Figure = make_subplots(
-        deep, wide, subplot_titles=titles, vertical_spacing=0.35 / max(deep, 1), horizontal_spacing=0.08
-    )
+    deep = len(panels)
+    figure: go.Figure = make_subplots(deep, 1, subplot_titles=titles, vertical_spacing=0.35 / max(deep, 1))
     figure.update_layout(layout_of(height=80 + 95 * deep, showlegend=False))
     for i, (kind, resource) in enumerate(panels):
         part = frame.filter((pl.col("type") == kind) & (pl.col("resource") == resource))
@@ -160,14 +183,13 @@ def _bars(result: PlacementResult) -> FigurePart:
             width=part["nodes"].to_list(),
             offset=0,
             hovertemplate="node %{x:,}: %{y:.1%}<extra></extra>",
-            row=i // wide + 1,
-            col=i % wide + 1,
+            row=i + 1,
+            col=1,
         )
-        figure.update_yaxes(range=[0, 1], tickformat=".0%", row=i // wide + 1, col=i % wide + 1)
+        figure.update_yaxes(range=[0, 1], tickformat=".0%", row=i + 1, col=1)
     caption = (
         "Each bar is a node (a run of nodes where there are many), in the order of its fullest resource; its height is the "
-        "share of the "
-        "resource that is taken."
+        "share of the resource that is taken."
     )
     return FigurePart("placement-nodes", "Nodes, filled by resource", figure, caption, frame)
 

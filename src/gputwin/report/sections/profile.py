@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import polars as pl
 
@@ -104,8 +104,10 @@ def _range(entry: JobClass, column: str) -> str:
     return low if low == high else f"{low} – {high}"
 
 
-def _scores_table(title: str, first: str, tests: Mapping[str, Scores], note: str = "") -> TablePart:
-    """Return scores by model, or by what jobs have in common, as a table."""
+def _scores_table(
+    title: str, first: str, tests: Mapping[str, Scores], note: str = "", without_spread: Collection[str] = ()
+) -> TablePart:
+    """Return scores by model, or by what jobs have in common, as a table; models without spread have no interval."""
     rows = tuple(
         (
             name,
@@ -114,7 +116,7 @@ def _scores_table(title: str, first: str, tests: Mapping[str, Scores], note: str
             number(s.median_error_seconds),
             percent(s.within_2x, 1),
             number(s.pinball_seconds),
-            percent(s.coverage, 1),
+            percent(None if name in without_spread else s.coverage, 1),
             f"{s.rank_correlation:.2f}",
         )
         for name, s in tests.items()
@@ -143,7 +145,12 @@ def _durations(profile: Profile, value: PredictionValue | None) -> Section:
                 Card("Job classes", f"{len(profile.classes.classes)}", "by what tasks ask for and use"),
             )
         ),
-        _scores_table("Models, tested in time order", "model", {e.model: e.scores for e in profile.evaluations}),
+        _scores_table(
+            "Models, tested in time order",
+            "model",
+            {e.model: e.scores for e in profile.evaluations},
+            without_spread=[e.model for e in profile.evaluations if e.coverage is None],
+        ),
         _scores_table(
             f"{profile.chosen.capitalize()}, by how new the job is",
             "what was known of it",

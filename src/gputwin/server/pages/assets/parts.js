@@ -1,10 +1,14 @@
 // The parts of a document: statements, cards, tables, findings, figures; and the document itself, the answer first.
 import Figure from "/assets/figure.js";
 
+// No line breaks inside a quantity, as in 2 min 16 s or 69.1 %.
+const QUANTITY = /\d[\d.,]* (?:%|(?:d|h|min|s|ms|GPUs?|nodes?)\b)(?:(?<=[dhn]) \d+ (?:h|min|s)\b)?/g;
+export const keep = (text) => text.replace(QUANTITY, (found) => found.replaceAll(" ", "\u00a0"));
+
 // What stands between backticks is set as a command; Vue writes every piece as text.
 const Words = {
   props: { text: String },
-  computed: { pieces() { return this.text.split("`").map((text, i) => ({ text, code: i % 2 === 1 })); } },
+  computed: { pieces() { return keep(this.text).split("`").map((text, i) => ({ text, code: i % 2 === 1 })); } },
   template: `<template v-for="p in pieces"><code v-if="p.code">{{ p.text }}</code><template v-else>{{ p.text }}</template></template>`,
 };
 
@@ -15,7 +19,8 @@ const Cell = {
 
 const Cards = {
   props: { cards: Array },
-  template: `<dl class="cards"><div v-for="c in cards"><dt>{{ c.label }}</dt><dd :class="{ long: c.value.length > 16 }">{{ c.value }}</dd><dd v-if="c.note" class="note">{{ c.note }}</dd></div></dl>`,
+  methods: { keep },
+  template: `<dl class="cards"><div v-for="c in cards"><dt>{{ c.label }}</dt><dd :class="{ long: c.value.length > 16 }">{{ keep(c.value) }}</dd><dd v-if="c.note" class="note">{{ keep(c.note) }}</dd></div></dl>`,
 };
 
 export const Table = {
@@ -46,17 +51,19 @@ export const Table = {
 
 export const Findings = {
   props: { part: Object },
-  template: `<div class="findings"><h3>{{ part.title }}</h3><ul><li v-for="r in part.remarks" :class="r.warning ? 'warning' : 'plain'">{{ r.text }}</li></ul></div>`,
+  methods: { keep },
+  template: `<div class="findings"><h3>{{ part.title }}</h3><ul><li v-for="r in part.remarks" :class="r.warning ? 'warning' : 'plain'">{{ keep(r.text) }}</li></ul></div>`,
 };
 
 export const Part = {
   components: { Cards, Figure, Findings, Table },
   props: { part: Object },
+  methods: { keep },
   template: `
-    <p v-if="part.kind === 'prose'">{{ part.text }}</p>
-    <p v-else-if="part.kind === 'statement'" class="statement" :class="part.tone">{{ part.text }}</p>
+    <p v-if="part.kind === 'prose'">{{ keep(part.text) }}</p>
+    <p v-else-if="part.kind === 'statement'" class="statement" :class="part.tone">{{ keep(part.text) }}</p>
     <Cards v-else-if="part.kind === 'cards'" :cards="part.cards" />
-    <ul v-else-if="part.kind === 'bullets'"><li v-for="item in part.items">{{ item }}</li></ul>
+    <ul v-else-if="part.kind === 'bullets'"><li v-for="item in part.items">{{ keep(item) }}</li></ul>
     <Findings v-else-if="part.kind === 'findings'" :part="part" />
     <Table v-else-if="part.kind === 'table'" :part="part" />
     <Figure v-else-if="part.kind === 'figure'" :part="part" />`,
@@ -77,13 +84,14 @@ export const Document = {
   props: { document: Object },
   data() { return { open: Object.fromEntries(this.document.sections.filter((s) => s.open).map((s) => [s.id, true])) }; },
   methods: {
+    keep,
     runs,
     toggled(id, event) { if (event.target.open) this.open = { ...this.open, [id]: true }; },
   },
   template: `
     <section class="answer" :aria-labelledby="document.answer.id + '-title'">
       <h2 class="question" :id="document.answer.id + '-title'">{{ document.answer.question }}</h2>
-      <p v-if="document.answer.verdict" class="statement verdict" :class="document.answer.verdict.tone">{{ document.answer.verdict.text }}</p>
+      <p v-if="document.answer.verdict" class="statement verdict" :class="document.answer.verdict.tone">{{ keep(document.answer.verdict.text) }}</p>
       <Cards v-if="document.answer.cards.length" :cards="document.answer.cards" />
       <Part v-if="document.answer.summary" :part="document.answer.summary" />
       <Figure v-if="document.answer.chart" :part="document.answer.chart" />
@@ -91,7 +99,7 @@ export const Document = {
       <template v-if="document.answer.next_steps.length"><h3>What to do next</h3><ul><li v-for="step in document.answer.next_steps"><Words :text="step" /></li></ul></template>
     </section>
     <details v-for="s in document.sections" class="section" :id="s.id" :open="s.open || null" @toggle="toggled(s.id, $event)">
-      <summary><h2>{{ s.title }}</h2><span v-if="s.gist" class="gist">{{ s.gist }}</span></summary>
+      <summary><h2>{{ s.title }}</h2><span v-if="s.gist" class="gist">{{ keep(s.gist) }}</span></summary>
       <div v-if="open[s.id]" class="parts">
         <template v-for="run in runs(s.parts)"><div v-if="run.half" class="halves"><Part v-for="p in run.parts" :part="p" /></div><Part v-else v-for="p in run.parts" :part="p" /></template>
         <p v-for="note in s.notes" class="note">{{ note }}</p>

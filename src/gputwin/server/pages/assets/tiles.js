@@ -1,5 +1,5 @@
 // The cluster at one moment: racks of nodes as tiles, filled by what holds their GPUs; a slider moves the moment.
-import { Table } from "/assets/parts.js";
+import { keep, Table } from "/assets/parts.js";
 
 const COLOURS = {
   light: ["#0072b2", "#d98a00", "#008a65", "#b3430a", "#b0578a", "#4aa3dc", "#7a6a00", "#5b4ea3"],
@@ -71,6 +71,7 @@ export default {
     clearInterval(this.player);
   },
   methods: {
+    keep,
     share_of(view) { return view.last > view.first ? Math.round(1000 * (view.time - view.first) / (view.last - view.first)) : 0; },
     round(value) { return value >= 100 ? Math.round(value) : Number(value.toPrecision(3)); },
     gpus(value) { return `${this.round(value)} GPU${this.round(value) === 1 ? "" : "s"}`; },
@@ -125,7 +126,7 @@ export default {
         <label><input type="radio" name="by" value="model" v-model="by">GPU model</label>
         <label><input type="radio" name="by" value="use" v-model="by">share held</label></fieldset>
     </div>
-    <dl class="cards"><div v-for="c in cards"><dt>{{ c[0] }}</dt><dd>{{ c[1] }}</dd></div></dl>
+    <dl class="cards"><div v-for="c in cards"><dt>{{ c[0] }}</dt><dd>{{ keep(String(c[1])) }}</dd></div></dl>
     <div class="panel racks">
       <ul class="legend" aria-label="Legend"><li v-for="l in legend"><span class="swatch" :style="{ background: l[1] }"></span>{{ l[0] }}</li></ul>
       <div v-for="r in racks" class="rack"><h2>{{ r.name }}: {{ r.nodes.length }} nodes, {{ round(r.held) }} of {{ r.gpus }} GPUs held</h2>
