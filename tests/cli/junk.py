@@ -184,6 +184,9 @@ COMMANDS = (
     Junk("two formats", _two_formats, ("more than one format: dlrm2025, openb2023", "--format")),
     Junk("format that does not fit", _sample("--format", "slurm"), ("not a slurm file", "try without --format")),
     Junk("unknown format", _sample("--format", "slrum"), ("'slrum'", "did you mean 'slurm'?")),
+    Junk(
+        "unknown format of nothing raw", lambda _: ["describe", "synthetic:philly", "--format", "slrum"], ("'slurm'",)
+    ),
     Junk("strict with findings", _sample("--strict"), ("F04", "without --strict")),
     Junk("ingest over a thesis", _not_ours("ingest"), ("thesis", "refusing to overwrite", "name another folder")),
     Junk("generate over a thesis", _not_ours("generate"), ("thesis", "refusing to overwrite", "name another folder")),

@@ -25,7 +25,7 @@ EVIL = (
     "<img src=x onerror=window.hacked=1>",
     "{{constructor.constructor('window.hacked=1')()}}",
     "`${window.hacked=1}`",
-    "<a href=https://evil.example>prize</a>",
+    "<a href=https://evil.example>prize</a>" + "long" * 500,
 )
 HOSTILE = "id,team,at,took,gpus\n" + "".join(
     f'"{EVIL[i % 5]}{i}/../../etc/passwd","{EVIL[(i + 1) % 5]}",{i * 60},{600 + i},{1 + i % 8}\n' for i in range(60)
@@ -172,6 +172,7 @@ def test_from_upload_to_why_a_job_waited(page: Any, base: str) -> None:
     page.wait_for_timeout(500)
     page.get_by_role("link", name="Jobs", exact=True).click()
     page.wait_for_url("**/jobs")
+    assert max(len(text) for text in page.locator("td").all_inner_texts()) < 200
     page.locator("tbody a").first.click()
     page.wait_for_url(re.compile(r"/jobs/\d+$"))
     _settle(page)

@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl
 from gputwin.core.errors import UserError, shorten
 from gputwin.traces.dataset import META_FILE, Trace
 from gputwin.traces.ingest import Options, Progress, ingest
+from gputwin.traces.reader import READERS
 
 SYNTHETIC = "synthetic:"
 DEFAULT_JOBS = 10_000
@@ -18,6 +19,9 @@ MOST_JOBS = 100_000_000
 def open_trace(name: str | Sequence[str], format: str | None = None, progress: Progress = lambda step: None) -> Trace:
     """Return the trace called `name`: a trace directory, `synthetic:NAME?jobs=N&seed=S`, or raw files."""
     names = [name] if isinstance(name, str) else list(name)
+    if format is not None:
+        # A misspelt name is a mistake even where no raw file is read.
+        READERS.get(format)
     if len(names) == 1:
         if names[0].startswith(SYNTHETIC):
             return synthetic_trace(names[0], progress)

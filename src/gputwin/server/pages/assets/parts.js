@@ -12,9 +12,18 @@ const Words = {
   template: `<template v-for="p in pieces"><code v-if="p.code">{{ p.text }}</code><template v-else>{{ p.text }}</template></template>`,
 };
 
+// A name can be thousands of characters long; a table shows its beginning.
+const LONGEST = 120;
+
 const Cell = {
   props: { cell: [String, Object] },
-  template: `<a v-if="cell && cell.href" :href="cell.href">{{ cell.text }}</a><template v-else>{{ cell && cell.text !== undefined ? cell.text : cell }}</template>`,
+  computed: {
+    shown() {
+      const text = this.cell && this.cell.text !== undefined ? this.cell.text : this.cell;
+      return typeof text === "string" && text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+    },
+  },
+  template: `<a v-if="cell && cell.href" :href="cell.href">{{ shown }}</a><template v-else>{{ shown }}</template>`,
 };
 
 const Cards = {
