@@ -122,11 +122,11 @@ def _render_choice(choice: Choice, output: Path | None) -> None:
             for t in found
         ]
 
+    say(choice.verdict())
     columns = ["nodes", "cost", choice.target.name, "worst seed", "within target"]
     days = format_duration(choice.split_seconds)
     table(f"Tried on the first {days} ({choice.jobs[0]:,} jobs)", columns, rows(choice.tried))
     table(f"On the rest ({choice.jobs[1]:,} jobs)", columns, rows(choice.shown))
-    say(f"- {choice.verdict()}")
     if output is not None:
         say(f"written: {output}")
 
