@@ -27,7 +27,9 @@ def run(
     policy: Annotated[
         list[Path] | None,
         typer.Option(
-            "--policy", help="Manifest of your own (HPA, ScaledObject, Knative Service) to compare too; repeatable."
+            "--policy",
+            help="Manifest of your own (HPA, ScaledObject, Knative Service) to compare too, repeatable; "
+            "with --cluster: the NodePool whose settings Karpenter has.",
         ),
     ] = None,
     sla: Annotated[
@@ -138,6 +140,7 @@ def run(
                 trace,
                 cluster,
                 rule,
+                policy,
                 spot,
                 availability,
                 zone,

@@ -23,6 +23,7 @@ class PoolArguments:
     trace: list[str]
     cluster: str
     rules: list[str] | None
+    policies: list[Path] | None
     spot: list[float] | None
     availability: Path | None
     zones: list[str] | None
@@ -43,15 +44,20 @@ class PoolArguments:
 
 def run_pools(given: PoolArguments) -> None:
     """Compare, print the table, and write it where asked for."""
+    from gputwin.autoscaling.nodes.manifest import one_manifest, with_node_pool
     from gputwin.autoscaling.nodes.options import checkpoints_of, supply_of
     from gputwin.autoscaling.nodes.read import open_pools
     from gputwin.autoscaling.nodes.report import report_pools, write_report
     from gputwin.traces.locate import open_trace
 
+    manifest = one_manifest(given.policies, given.rules, given.target) if given.policies else None
     if given.target is not None:
         _choose(given, given.target)
         return
-    pools = open_pools(given.cluster)
+    pools, rules = open_pools(given.cluster), given.rules
+    if manifest is not None:
+        pools = with_node_pool(pools, manifest, with_spot=any(share > 0 for share in given.spot or ()))
+        rules = [pools.rule]
     supply = supply_of(given.availability, given.zones or (), given.hazard, given.prices, given.price_power)
     with progress(given.quiet or given.json) as step:
         report = report_pools(
@@ -59,7 +65,7 @@ def run_pools(given: PoolArguments) -> None:
             open_trace(given.trace, given.format, step),
             supply,
             checkpoints_of(given.checkpoint, supply),
-            rules=given.rules,
+            rules=rules,
             shares=given.spot,
             seeds=given.seeds,
             seed=given.seed,
@@ -116,11 +122,11 @@ def _render_choice(choice: Choice, output: Path | None) -> None:
             for t in found
         ]
 
+    say(choice.verdict())
     columns = ["nodes", "cost", choice.target.name, "worst seed", "within target"]
     days = format_duration(choice.split_seconds)
     table(f"Tried on the first {days} ({choice.jobs[0]:,} jobs)", columns, rows(choice.tried))
     table(f"On the rest ({choice.jobs[1]:,} jobs)", columns, rows(choice.shown))
-    say(f"- {choice.verdict()}")
     if output is not None:
         say(f"written: {output}")
 

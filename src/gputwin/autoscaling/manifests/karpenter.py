@@ -15,9 +15,12 @@ _TYPE, _CAPACITY = "node.kubernetes.io/instance-type", "karpenter.sh/capacity-ty
 _LIMITS = {"cpu_milli": ("cpu", 0.001), "memory_mib": ("memory", 2.0**20), "gpu_milli": ("nvidia.com/gpu", 0.001)}
 
 
-def to_node_pool(rule: Karpenter, name: str) -> dict[str, Any]:
-    """Return the manifest; prices and capacities stay in the catalogue of types."""
-    capacity = sorted({"spot" if kind.is_spot else "on-demand" for kind in rule.types})
+def to_node_pool(rule: Karpenter, name: str, bought: Sequence[str] | None = None) -> dict[str, Any]:
+    """Return the manifest; prices and capacities stay in the catalogue of types.
+
+    `bought` says how nodes may be bought (on-demand, spot) where the types themselves do not.
+    """
+    capacity = sorted(bought or {"spot" if kind.is_spot else "on-demand" for kind in rule.types})
     requirements = [
         {"key": _TYPE, "operator": "In", "values": [kind.name for kind in rule.types]},
         {"key": _CAPACITY, "operator": "In", "values": capacity},

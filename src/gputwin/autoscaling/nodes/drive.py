@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gputwin.autoscaling.nodes.observe import Observer, node_types
-from gputwin.autoscaling.nodes.spec import Lane, Layout, NodePools
+from gputwin.autoscaling.nodes.spec import KARPENTER_SETTINGS, Lane, Layout, NodePools
 from gputwin.autoscaling.nodes.supply import SpotSupply
 from gputwin.autoscaling.nodes.zones import ZonedNodes
 from gputwin.autoscaling.pools.cluster_autoscaler import ClusterAutoscaler, NodeGroup
@@ -122,16 +122,13 @@ class PoolDriver:
     def _make_rule(self, types: tuple[NodeType, ...]) -> ClusterAutoscaler | Karpenter:
         try:
             if self.pools.rule == "karpenter":
-                return Karpenter(types, **{"policy": "WhenEmpty", "consolidate_after_s": 300.0, **self._settings()})
+                return Karpenter(types, **{**KARPENTER_SETTINGS, **self.pools.settings})
             groups = tuple(
                 NodeGroup(k.name, k, 0, lane.count) for k, lane in zip(types, self.layout.lanes, strict=True)
             )
-            return ClusterAutoscaler(groups, **{"expander": "price", "seed": self.seed, **self._settings()})
+            return ClusterAutoscaler(groups, **{"expander": "price", "seed": self.seed, **self.pools.settings})
         except (TypeError, ValueError) as error:
             raise UserError(f"autoscaler settings of '{self.pools.rule}': {error}") from None
-
-    def _settings(self) -> Mapping[str, Any]:
-        return self.pools.settings
 
     # --- Decisions. ---
 

@@ -12,16 +12,19 @@ import numpy as np
 import polars as pl
 
 from gputwin.autoscaling.nodes.choose import Choice
+from gputwin.autoscaling.nodes.manifest import node_pool_text
 from gputwin.autoscaling.nodes.options import PLACEMENT, checked_rules, options_of
 from gputwin.autoscaling.nodes.spec import NodePools, layout_of
 from gputwin.autoscaling.nodes.study import PoolOutcome, compare_pools
 from gputwin.autoscaling.nodes.supply import SpotSupply
+from gputwin.autoscaling.pools.karpenter import Karpenter
 from gputwin.core.errors import UserError
 from gputwin.core.units import percent
 from gputwin.simulation.interruptions import Checkpoints
 from gputwin.traces.dataset import Trace
 
 TABLE_FILE, EVENTS_FILE, CHOICE_FILE = "pools.json", "node_events.parquet", "choice.json"
+MANIFEST_FILE = "karpenter.yaml"
 
 
 @dataclass(frozen=True)
@@ -243,7 +246,7 @@ def _means(found: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def write_report(report: PoolReport, folder: Path) -> None:
-    """Write the table as JSON, and every start, removal and reclaim with its reason as Parquet."""
+    """Write the table as JSON, every start, removal and reclaim with its reason as Parquet, and Karpenter's NodePool."""
     folder.mkdir(parents=True, exist_ok=True)
     text = json.dumps(report.to_json(), indent=1, ensure_ascii=False)
     (folder / TABLE_FILE).write_text(text + "\n", encoding="utf-8")
@@ -263,6 +266,10 @@ def write_report(report: PoolReport, folder: Path) -> None:
         "reason": pl.String,
     }
     pl.DataFrame(rows, schema=schema).write_parquet(folder / EVENTS_FILE)
+    karpenter = [row for row in report.rows if row.rule == Karpenter.name]
+    if karpenter:
+        manifest = node_pool_text(report.pools, with_spot=any(row.spot_share > 0 for row in karpenter))
+        (folder / MANIFEST_FILE).write_text(manifest, encoding="utf-8")
 
 
 def write_choice(choice: Choice, folder: Path) -> None:

@@ -11,6 +11,8 @@ from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
 
 RULES = ("cluster-autoscaler", "karpenter")
+KARPENTER_SETTINGS: Mapping[str, Any] = {"policy": "WhenEmpty", "consolidate_after_s": 300.0}
+"""Of Karpenter, unless the pools say otherwise: only empty nodes leave, since jobs do not move."""
 GPU_PRICE, NODE_PRICE = 1.0, 0.5
 """Per hour, of a GPU and of a node without GPUs, where a group has no price: costs are then GPU-hours, nearly."""
 SPOT_PRICE_SHARE = 0.35

@@ -68,7 +68,8 @@ def _candidates(rate: Floats, steps: int, known: int, bin_seconds: float) -> Ite
     """Yield forecasts as origins × steps: entry (o, k) is for bin o + k and uses bins before o."""
     for width in _RECENT:
         if width < known:
-            yield f"mean of the last {width} bins", np.repeat(_mean_before(rate, width)[:, None], steps, axis=1)
+            name = "the last bin" if width == 1 else f"the mean of the last {width} bins"
+            yield name, np.repeat(_mean_before(rate, width)[:, None], steps, axis=1)
     day = round(DAY / bin_seconds)
     if 2 * day <= known and abs(day * bin_seconds - DAY) < 1e-6:
         recent = _mean_before(rate, _LEVEL_BINS)
