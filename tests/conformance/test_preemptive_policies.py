@@ -59,7 +59,8 @@ def test_every_job_ends_and_its_time_is_accounted_for(rules):
     jobs, lives = world.queue.jobs, world.lives.records
     assert np.isin(jobs["outcome"], (FINISHED, NEVER_FITS)).all()
     done = jobs["outcome"] == FINISHED
-    parts = jobs["duration"] + sum(lives[name] for name in ("waited", "lost", "overheads", "slow_model", "slow_size"))
+    parts = jobs["duration"] + sum(lives[name] for name in ("waited", "lost", "overheads"))
+    parts = parts + sum(world.lives.factors[name] for name in ("slow_model", "slow_size"))
     assert parts[done] == pytest.approx((jobs["end"] - jobs["submit"])[done], abs=1e-6)
     causes = (world.causes.share + world.lives.earlier).sum(axis=1)
     assert causes[done] == pytest.approx(lives["waited"][done], abs=1e-6)

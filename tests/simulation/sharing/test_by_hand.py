@@ -44,7 +44,7 @@ def ends(done: Run) -> list[float]:
 
 
 def slowed(done: Run) -> list[float]:
-    return [round(float(s), 9) for s in done.world.lives.records["slow_neighbours"]]
+    return [round(float(s), 9) for s in done.world.lives.factors["slow_neighbours"]]
 
 
 def test_a_neighbour_slows_a_job_from_its_start_to_its_end():
