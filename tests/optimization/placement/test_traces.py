@@ -117,12 +117,12 @@ def test_spread_and_models_and_objectives_are_kept() -> None:
         (
             [InstanceGroup("many", ((4, 1),), 5)],
             [NodeType("n", (8, 8), supply=2)],
-            ["cpu", "20 are asked for", "16", "many", "add 1 nodes of n"],
+            ["20 cpu are asked for", "have 16 cpu", "many", "add 1 node of type n"],
         ),
         (
             [InstanceGroup("limited", ((1, 1),), 5, max_per_node=2)],
             [NodeType("n", (8, 8), supply=2)],
-            ["limited", "at most 2 per node", "hold 4", "add 1 nodes"],
+            ["limited", "at most 2 per node", "hold 4", "add 1 node "],
         ),
         (
             [InstanceGroup("bound", ((1, 1),), 1, node_types=frozenset({"gone"}))],
@@ -144,6 +144,14 @@ def test_what_is_impossible_names_the_constraint_the_application_and_the_remedy(
     text = " ".join(result.infeasible)
     for words in said:
         assert words in text
+
+
+def test_what_is_short_is_said_in_the_units_people_use() -> None:
+    group, kind = InstanceGroup("many", ((1_500, 2_048),), 4), NodeType("n", (2_000, 8_192), supply=2)
+    result = place(Problem(("gpu_milli", "memory_mib"), (group,), (kind,)))
+    assert "6 GPUs are asked for and all nodes have 4 GPUs" in " ".join(result.infeasible)
+    large = place(Problem(("gpu_milli", "memory_mib"), (InstanceGroup("large", ((1_000, 10_240),), 1),), (kind,)))
+    assert "asks for 10 GiB of memory and the largest node it may run on has 8 GiB" in " ".join(large.infeasible)
 
 
 def test_anti_affinity_is_named_where_it_is_to_blame() -> None:

@@ -9,6 +9,14 @@ import numpy as np
 from gputwin.optimization.placement.problem import InstanceGroup, Problem
 
 _SECONDS = 5.0
+_UNITS = {
+    "gpu_milli": (1000, "GPUs", "GPUs"),
+    "cpu_milli": (1000, "cores", "cores"),
+    "memory_mib": (1024, "GiB", "GiB of memory"),
+    "disk_mib": (1024, "GiB", "GiB of disk"),
+    "rdma_percent": (1, "%", "% of RDMA bandwidth"),
+}
+"""Of each resource of traces: how many make one unit, the unit, and the unit of what."""
 
 
 def explain_infeasible(problem: Problem, *, is_proven: bool = False) -> tuple[str, ...]:
@@ -40,7 +48,7 @@ def _no_node(problem: Problem, g: int, group: InstanceGroup) -> str | None:
     for r, resource in enumerate(problem.resources):
         asked, most = min(request[r] for request in group.requests), max(t.capacity[r] for t in allowed)
         if asked > most:
-            short.append(f"{asked:,} {resource} and the largest node it may run on has {most:,}")
+            short.append(f"{_said(resource, asked)} and the largest node it may run on has {_amount(resource, most)}")
     if short:
         return f"{group.name} asks for {' and for '.join(short)}; give it a larger node type or ask for less."
     if group.max_per_node == 0:
@@ -49,6 +57,22 @@ def _no_node(problem: Problem, g: int, group: InstanceGroup) -> str | None:
         return f"{group.name} needs {group.gpus} GPUs on one node and no node it may run on has more than that free."
     names = ", ".join(t.name for t in allowed)
     return f"No single node type of {names} has enough of everything {group.name} asks for at once; give one that has."
+
+
+def _amount(resource: str, number: int) -> str:
+    """Return the amount in the unit people use."""
+    size, unit, _ = _UNITS.get(resource, (1, "", ""))
+    return f"{number / size:,.10g} {unit}".rstrip()
+
+
+def _said(resource: str, number: int) -> str:
+    """Return the amount and what it is of."""
+    size, _, what = _UNITS.get(resource, (1, "", resource))
+    return f"{number / size:,.10g} {what}"
+
+
+def _nodes(number: int) -> str:
+    return f"{number:,} node{'' if number == 1 else 's'}"
 
 
 def _too_little(problem: Problem, must: list[InstanceGroup]) -> list[str]:
@@ -62,10 +86,10 @@ def _too_little(problem: Problem, must: list[InstanceGroup]) -> list[str]:
         if asked > there:
             best = max(problem.types, key=lambda t: t.capacity[r])
             largest = max(must, key=lambda g: g.count * min(q[r] for q in g.requests))
-            remedy = f"add {-(-(asked - there) // best.capacity[r]):,} nodes of {best.name}" if best.capacity[r] else ""
+            more = -(-(asked - there) // best.capacity[r]) if best.capacity[r] else 0
             reasons.append(
-                f"{resource}: {asked:,} are asked for and all nodes have {there:,}; {largest.name} asks for most; "
-                f"{remedy or 'add nodes that have it'}."
+                f"{_said(resource, asked)} are asked for and all nodes have {_said(resource, there)}; {largest.name} asks "
+                f"for most; {f'add {_nodes(more)} of type {best.name}' if more else 'add nodes that have it'}."
             )
     return reasons
 
@@ -83,7 +107,7 @@ def _limits(problem: Problem, numbered: list[tuple[int, InstanceGroup]]) -> list
             nodes = -(-(group.count - room) // max(per_node))
             reasons.append(
                 f"{group.name} has {group.count:,} instances,{limit} and all nodes, empty, hold {room:,}; "
-                f"add {nodes:,} nodes or allow more per node."
+                f"add {_nodes(nodes)} or allow more per node."
             )
     return reasons
 
