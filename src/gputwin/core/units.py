@@ -13,6 +13,14 @@ from gputwin.core.errors import UserError, shorten
 WHOLE_GPU_MILLI = 1000
 CORE_MILLI = 1000
 MIB_PER_GIB = 1024
+RESOURCE_UNITS = {
+    "gpu_milli": (WHOLE_GPU_MILLI, "GPUs"),
+    "cpu_milli": (CORE_MILLI, "cores"),
+    "memory_mib": (MIB_PER_GIB, "GiB"),
+    "disk_mib": (MIB_PER_GIB, "GiB"),
+    "rdma_percent": (100, "RNICs"),
+}
+"""The unit in which people are told of each resource, and how many of ours make one."""
 MINUTE = 60.0
 HOUR = 3600.0
 DAY = 86400.0

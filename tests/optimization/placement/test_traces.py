@@ -151,7 +151,9 @@ def test_what_is_short_is_said_in_the_units_people_use() -> None:
     result = place(Problem(("gpu_milli", "memory_mib"), (group,), (kind,)))
     assert "6 GPUs are asked for and all nodes have 4 GPUs" in " ".join(result.infeasible)
     large = place(Problem(("gpu_milli", "memory_mib"), (InstanceGroup("large", ((1_000, 10_240),), 1),), (kind,)))
-    assert "asks for 10 GiB of memory and the largest node it may run on has 8 GiB" in " ".join(large.infeasible)
+    assert "asks for 10 GiB of memory and the largest node it may run on has 8 GiB of memory" in " ".join(
+        large.infeasible
+    )
 
 
 def test_anti_affinity_is_named_where_it_is_to_blame() -> None:

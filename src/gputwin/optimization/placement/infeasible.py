@@ -6,17 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from gputwin.core.units import RESOURCE_UNITS
 from gputwin.optimization.placement.problem import InstanceGroup, Problem
 
 _SECONDS = 5.0
-_UNITS = {
-    "gpu_milli": (1000, "GPUs", "GPUs"),
-    "cpu_milli": (1000, "cores", "cores"),
-    "memory_mib": (1024, "GiB", "GiB of memory"),
-    "disk_mib": (1024, "GiB", "GiB of disk"),
-    "rdma_percent": (1, "%", "% of RDMA bandwidth"),
-}
-"""Of each resource of traces: how many make one unit, the unit, and the unit of what."""
+_OF = {"memory_mib": " of memory", "disk_mib": " of disk"}
 
 
 def explain_infeasible(problem: Problem, *, is_proven: bool = False) -> tuple[str, ...]:
@@ -48,7 +42,7 @@ def _no_node(problem: Problem, g: int, group: InstanceGroup) -> str | None:
     for r, resource in enumerate(problem.resources):
         asked, most = min(request[r] for request in group.requests), max(t.capacity[r] for t in allowed)
         if asked > most:
-            short.append(f"{_said(resource, asked)} and the largest node it may run on has {_amount(resource, most)}")
+            short.append(f"{_said(resource, asked)} and the largest node it may run on has {_said(resource, most)}")
     if short:
         return f"{group.name} asks for {' and for '.join(short)}; give it a larger node type or ask for less."
     if group.max_per_node == 0:
@@ -59,16 +53,10 @@ def _no_node(problem: Problem, g: int, group: InstanceGroup) -> str | None:
     return f"No single node type of {names} has enough of everything {group.name} asks for at once; give one that has."
 
 
-def _amount(resource: str, number: int) -> str:
-    """Return the amount in the unit people use."""
-    size, unit, _ = _UNITS.get(resource, (1, "", ""))
-    return f"{number / size:,.10g} {unit}".rstrip()
-
-
 def _said(resource: str, number: int) -> str:
-    """Return the amount and what it is of."""
-    size, _, what = _UNITS.get(resource, (1, "", resource))
-    return f"{number / size:,.10g} {what}"
+    """Return the amount in the unit people use, and what it is of."""
+    size, unit = RESOURCE_UNITS.get(resource, (1, resource))
+    return f"{number / size:,.10g} {unit}{_OF.get(resource, '')}"
 
 
 def _nodes(number: int) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from gputwin.core.units import format_duration, percent
+from gputwin.core.units import RESOURCE_UNITS, format_duration, percent
 from gputwin.report import figures
 from gputwin.report.page import FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.subject import Subject
@@ -16,13 +16,6 @@ from gputwin.simulation.offered import ANY, Load
 _MOST_CURVES = 8
 _MOST_ROWS = 40
 _NAMES = {"gpu_milli": "GPU", "cpu_milli": "CPU", "memory_mib": "memory", "disk_mib": "disk", "rdma_percent": "RDMA"}
-_UNITS = {
-    "gpu_milli": (1000, "GPUs"),
-    "cpu_milli": (1000, "cores"),
-    "memory_mib": (1024, "GiB"),
-    "disk_mib": (1024, "GiB"),
-    "rdma_percent": (100, "RNICs"),
-}
 _NOTES = (
     "Offered load is what the tasks would occupy if each started on arrival and ran as long as it did; a task that ran "
     "when the trace began occupies its share from then on, one alive at the end until then. Above 1, a queue forms "
@@ -105,7 +98,7 @@ def _label(x: Load) -> str:
 
 
 def _capacity(x: Load) -> str:
-    size, unit = _UNITS.get(x.resource, (1, x.resource))
+    size, unit = RESOURCE_UNITS.get(x.resource, (1, x.resource))
     return f"{x.capacity / size:,.0f} {unit}"
 
 
