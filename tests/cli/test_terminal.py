@@ -37,7 +37,7 @@ VERBS = {
     "ingest": ["ingest", "FOLDER/jobs.csv", "--map", "job_id=id,submit=at,duration=runs", "-o", "FOLDER/ingested"],
     "slice": ["slice", SMALL, "--first", "50%", "-o", "FOLDER/first"],
     "profile": ["profile", SMALL, "--model", "group-median", "--no-value", "-o", "FOLDER/profile"],
-    "predict": ["predict", "FOLDER/profile/model", SMALL],
+    "predict": ["predict", "FOLDER/made/model", SMALL],
     "forecast": ["forecast", SMALL, "--target", "in-force", "--bin", "5m", "--horizon", "30m", "--model", "ses"],
     "queueing": ["queueing", SMALL, "--cluster", "homogeneous:20x8"],
     "plan": ["plan", SMALL, "--cluster", "homogeneous:4x8", "--target", "p95_wait=600"],
@@ -65,9 +65,11 @@ def shown(
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a saved run."""
+    """Return a folder with a saved run and a saved model."""
     where = tmp_path_factory.mktemp("terminal")
     assert main(["simulate", TRACE, *CLUSTER, "--quiet", "-o", str(where / "run")]) == 0
+    profiled = ["profile", SMALL, "--model", "group-median", "--no-value", "--quiet", "-o", str(where / "made")]
+    assert main(profiled) == 0
     rows = [f"4b3f04b66a525d2df903eb{i:02d},{60 * i},{i - 3}" for i in range(40)]
     (where / "jobs.csv").write_text("\n".join(["id,at,runs", *rows, ""]), encoding="utf-8")
     return where
