@@ -15,9 +15,11 @@ from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.elasticity.drive import ElasticDriver
 from gputwin.simulation.elasticity.workers import with_workers
 from gputwin.simulation.engine.kernel import Stepper
+from gputwin.simulation.engine.rules import full_speed, no_neighbours
 from gputwin.simulation.engine.state.records import WHOLE, Floats, Ints, Knobs, Machines, Records
 from gputwin.simulation.engine.state.tenants import BY_NEXT_JOB, BY_TENANT, BY_TREE, DRAWN, NO_TURNS, Tenants
 from gputwin.simulation.engine.world import (
+    BY_END,
     BY_RANK,
     BY_SCORE,
     CONSOLIDATE,
@@ -27,6 +29,7 @@ from gputwin.simulation.engine.world import (
     FAIR_GREEDY,
     FAIR_STRICT,
     GREEDY,
+    IN_ANY_ORDER,
     IN_RACK,
     LOSS,
     ON_NODE,
@@ -144,7 +147,6 @@ def run(
     changing = changes.any() or bool(settings["reclaims"][0])
     tracks = EASY <= settings["backfill"][0] < LOSS or (settings["backfill"][0] == GREEDY and max_wait < np.inf)
     settings["corrects"] = tracks
-    settings["tracks"] = tracks or changing
     settings["changes"] = changing
     preempts = bool(changes.preemption) or changes.elasticity is not None
     settings["ranked"] = bool(changes.preemption)
@@ -173,6 +175,14 @@ def run(
     settings["neighbours"] = slowed or (bool(changes.speed) and SPEEDS.get(changes.speed).neighbours)
     if changes.caps is not None and not changes.caps.waits:
         settings["neighbours"] = IN_RACK if changes.caps.rack_watts < math.inf else ON_NODE
+    is_slowed = rules.speed is not full_speed or rules.share is not no_neighbours
+    settings["rated"] = is_slowed or workload.forms is not None
+    if tracks or changing:
+        # Where nodes only fail and drain, nobody asks who on a node ends first, and keeping that order takes long.
+        asked = (
+            tracks or preempts or changes.sharing is not None or settings["neighbours"][0] or settings["reclaims"][0]
+        )
+        settings["tracks"] = BY_END if asked else IN_ANY_ORDER
     if order.weighs_tenants:
         settings["fair"] = settings["recalculates"] = True
     given = settle(order, scheduler.order_parameters)

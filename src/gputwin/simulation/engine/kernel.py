@@ -20,7 +20,7 @@ from gputwin.simulation.engine.changes.handle import handle_change, handle_nothi
 from gputwin.simulation.engine.changes.rates import settle_nothing, settle_rates
 from gputwin.simulation.engine.compiled import compiled_as, only_version
 from gputwin.simulation.engine.interpreted import wrapped
-from gputwin.simulation.engine.loop import ENDED, FULL_LOG, REACHED, run
+from gputwin.simulation.engine.loop import ENDED, FEW, FULL_LOG, REACHED, run
 from gputwin.simulation.engine.passes.conservative import conservative_pass
 from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.passes.fair import fair_greedy_pass, fair_strict_pass
@@ -143,7 +143,7 @@ def _enlarged(world: World) -> World:
     """Return the world with room for what one instant can bring."""
     jobs, arrival, running = world.queue.jobs, int(world.loop[ARRIVAL]), int(world.counters["running"][0])
     coming = jobs["submit"][arrival] if arrival < jobs.size else np.inf
-    together = int(np.searchsorted(jobs["submit"], coming, "right")) - arrival
+    together = max(FEW, int(np.searchsorted(jobs["submit"], coming, "right")) - arrival)
     room = 4 * (int(world.queue.counts[WAITING]) + running + together) + 64
     return world._replace(
         lives=with_longer_log(world.lives, running),

@@ -11,9 +11,10 @@ from gputwin.simulation.engine.fit.index import LOG_END
 from gputwin.simulation.engine.fit.totals import CAUGHT_UP, NEW_SHAPES
 from gputwin.simulation.engine.lifecycle import ends_now, enqueue, queue_of, start, stop
 from gputwin.simulation.engine.placing.place import place, place_one
+from gputwin.simulation.engine.prefetch import prefetch
 from gputwin.simulation.engine.queue.jobs import WAITING, push, remove
 from gputwin.simulation.engine.queue.recalculate import recalculate
-from gputwin.simulation.engine.state.events import CORRECT, FINISH, STARVE, next_time, pop, schedule
+from gputwin.simulation.engine.state.events import CORRECT, FINISH, STARVE, next_time, next_to_finish, pop, schedule
 from gputwin.simulation.engine.state.lives import BY_FINISH, SHRUNK, STARTED, has_log_room
 from gputwin.simulation.engine.state.outages import has_room_for_changes
 from gputwin.simulation.engine.state.records import wide
@@ -36,6 +37,9 @@ from gputwin.simulation.engine.world import (
 ENDED, PAUSED, FULL_LOG, REACHED = range(4)
 """Why the loop returned: the run is over; its budget is spent; the log of segments or the heap is to be enlarged; nothing
 more happens until the time at which it was to be left (World.until)."""
+
+FEW = 16
+"""Jobs: room is kept for at least so many that are submitted at one instant."""
 
 
 def run(
@@ -100,8 +104,10 @@ def run(
         decide = planned == now
         while next_time(world.events) == now:
             kind, number = pop(world.events)
+            _fetch_next(world)
             if kind == FINISH:
                 if ends_now(world, number, now):
+                    _fetch_place(world, number)
                     stop(world, number, now, wide(BY_FINISH))
                     decide = True
             elif kind == CORRECT:
@@ -130,10 +136,30 @@ def run(
             settle(world, now, rank, crossing, speed, share, score, devices)
 
 
+@inlined
+def _fetch_next(world: World) -> None:
+    """Have the records of the job that ends next fetched while this event is carried out."""
+    j = next_to_finish(world.events)
+    if j >= 0:
+        prefetch(world.queue.jobs, j)
+        if world.settings[0].changes != 0:
+            prefetch(world.lives.records, j)
+
+
+@inlined
+def _fetch_place(world: World, j: int) -> None:
+    """Have what says where the first instance of job j runs fetched, all of it at once."""
+    i = world.queue.jobs[j].first_slot
+    prefetch(world.slots, i)
+    if world.settings[0].tracks != 0:
+        prefetch(world.links, i)
+
+
 @compiled
 def _has_room_for_an_instant(world: World, arrival: int) -> bool:
     """Return whether the log and the heap have room for what one instant can bring."""
-    jobs, together = world.queue.jobs, arrival
+    jobs, together = world.queue.jobs, arrival + FEW
+    # Mostly fewer come at once, and need not be counted.
     while together < jobs.size and jobs[together].submit == jobs[arrival].submit:
         together += 1
     present = world.queue.counts[WAITING] + world.counters[0].running + together - arrival

@@ -23,11 +23,12 @@ SETTINGS = np.dtype(
     [
         ("backfill", np.int64),  # who may overtake a job that does not fit: STRICT, GREEDY, …
         ("gang", np.int64),  # how the instances of a gang are spread: BY_SCORE, CONSOLIDATE or TOPOLOGY
-        ("tracks", np.int64),  # who runs where is kept
+        ("tracks", np.int64),  # who runs where is kept: IN_ANY_ORDER or BY_END; 0: it is not
         ("attributes", np.int64),  # waits are charged to causes
         ("changes", np.int64),  # jobs may be stopped, slowed or resized: their lives are kept
         ("preempts", np.int64),  # waiting jobs may make room
         ("ranked", np.int64),  # running jobs are kept in order of rank
+        ("rated", np.int64),  # jobs may run faster or slower than at full speed
         ("neighbours", np.int64),  # rates depend on who runs on a job's node, or IN_RACK; 0: on nobody
         ("elastic", np.int64),  # running jobs may be shrunk
         ("corrects", np.int64),  # who outlives its prediction is believed to run as long again
@@ -104,6 +105,8 @@ ARRIVAL, BUDGET, LOOP = range(3)
 """Positions in World.loop: the next job to be submitted, and after how many instants the loop returns to Python."""
 STRICT, GREEDY, EASY, CONSERVATIVE, LOSS, FAIR_STRICT, FAIR_GREEDY, FAIR_EASY = range(8)
 """What may overtake a job that does not fit: SETTINGS.backfill; the last two with fairness between tenants."""
+IN_ANY_ORDER, BY_END = 1, 2
+"""How the instances on a node are listed: SETTINGS.tracks."""
 BY_RANK, BY_BENEFIT, ON_BEST_NODE = range(3)
 """Whom a job that does not fit may displace: SETTINGS.victims."""
 ON_NODE, IN_RACK = 1, 2

@@ -91,6 +91,14 @@ _BENCHMARKS = (
         _many_tenants,
     ),
     Benchmark(
+        "fifo strict, many shapes",
+        _FIRST_FIT,
+        50_000,
+        0,
+        _overloaded_pai,
+        pair="fifo first-fit",
+    ),
+    Benchmark(
         "fifo greedy, many shapes",
         _GREEDY,
         50_000,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from gputwin.simulation.engine.attribution.causes import BEHIND, QUOTA, blame
 from gputwin.simulation.engine.attribution.reasons import needs_no_totals, reason
 from gputwin.simulation.engine.compiled import compiled, inlined
-from gputwin.simulation.engine.fit.counting import catch_up, hold, release
+from gputwin.simulation.engine.fit.counting import catch_up, catch_up_fully, hold, release
 from gputwin.simulation.engine.fit.index import LOG_END
 from gputwin.simulation.engine.fit.kinds import (
     HIGH,
@@ -77,6 +77,7 @@ def end_pass(world: World, head: int, now: float) -> None:
 def _open_entries(world: World, s: int, now: float) -> None:
     """Open entries for shape s, and give the verdict on it."""
     totals, shape = world.totals, world.queue.shapes[s]
+    catch_up_fully(totals, world.index, world.machines, world.requests)
     shape.joined = KNOWN
     for g in range(shape.first_group, shape.first_group + shape.groups):
         set_waits(totals.thresholds, wide(g), wide(1))

@@ -24,6 +24,7 @@ from gputwin.simulation.engine.state.events import (
 from gputwin.simulation.engine.state.lives import BY_DRAIN, BY_FAILURE, BY_PREEMPTION, FOR, MOST_STOPS, progress
 from gputwin.simulation.engine.state.outages import drained, draw_seconds, set_state
 from gputwin.simulation.engine.state.records import BOOTING, DOWN, DRAINING, OFF, UP, wide
+from gputwin.simulation.engine.state.running import first_to_end
 from gputwin.simulation.engine.world import GAVE_UP, RUNS, WAITS, World
 
 
@@ -80,10 +81,11 @@ def _fail(world: World, n: int, now: float, order: Any, promotion: Any) -> None:
         return
     why = BY_DRAIN if state == DRAINING else BY_FAILURE
     set_state(world.outages, world.machines, world.series.capacity, n, OFF if pooled else DOWN, now)
-    while world.machines.nodes[n].first_slot >= 0:
-        j = wide(world.links[world.machines.nodes[n].first_slot].job)
+    j = first_to_end(world, n)
+    while j >= 0:
         stop(world, j, now, wide(why))
         wait_again(world, j, now, order, promotion)
+        j = first_to_end(world, n)
     touch(world.index, world.machines, n, False)
     world.counters[0].reserved_job = -1
     if why == BY_FAILURE and not pooled:

@@ -42,7 +42,8 @@ def settle_rates(
         j = wide(world.lives.started[k])
         world.lives.records[j].listed = 0
         if world.queue.jobs[j].outcome == RUNS:
-            _set_rate(world, j, now, speed, share)
+            if world.settings[0].rated != 0:
+                _set_rate(world, j, now, speed, share)
             _time(world, j, now)
             if world.settings[0].ranked != 0:
                 enter_rank(world, j, rank(world.queue.jobs, j, now, world.knobs))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import LOG_END, NO_LIMIT, NO_NETWORK, Index
-from gputwin.simulation.engine.fit.kinds import count_gpus, hold_kind, may_run_on, release_kind, set_marks_of_kind
+from gputwin.simulation.engine.fit.kinds import (
+    count_gpus,
+    hold_kind,
+    may_run_on,
+    open_kinds,
+    release_kind,
+    set_marks_of_kind,
+)
 from gputwin.simulation.engine.fit.rows import (
     TOTAL,
     add_changes,
@@ -19,9 +26,16 @@ from gputwin.simulation.engine.fit.totals import CAUGHT_UP, CHANGED, ROUND, FitT
 from gputwin.simulation.engine.state.records import APPLICATIONS, Machines, Records, wide
 
 
-@compiled
+@inlined
 def catch_up(totals: FitTotals, index: Index, machines: Machines, requests: Records) -> None:
-    """Count again on the nodes that changed since the last time."""
+    """Count again on the nodes that changed since the last time; where nothing is counted, that can wait."""
+    if open_kinds(totals.kinds) > 0:
+        catch_up_fully(totals, index, machines, requests)
+
+
+@compiled
+def catch_up_fully(totals: FitTotals, index: Index, machines: Machines, requests: Records) -> None:
+    """Count again on the nodes that changed since the last time, before something is to be counted."""
     state, end = totals.state, index.log_end[LOG_END]
     since, size = state[CAUGHT_UP], index.log.size
     if since == end:

@@ -35,11 +35,12 @@ BRANCH = np.dtype(
         ("whole", np.int32),  # most GPUs entirely free on one node
         ("share", np.int32),  # most milli-GPU free on one device
         ("models", np.int64),  # bit set
-        ("cpu", np.int64),
         ("memory", np.int64),
+        ("cpu", np.int64),
     ],
     align=True,
 )
+"""Not in the order of a node's CPU and memory: LLVM would copy both at once, which waits until both have been written."""
 
 RANKED = np.dtype([("value", np.float64), ("node", np.int64)], align=True)
 

@@ -51,7 +51,8 @@ def compacted(events: Events, jobs: Records, room: int) -> Events:
     for of_job, time in ((FINISH, "end"), (CORRECT, "believed_end")):
         rows = np.flatnonzero(kind == of_job)
         stale[rows] = jobs[time][number[rows]] != heap["time"][rows]
-    kept = np.sort(heap[~stale], order=("time", "code"))
+    kept = heap[~stale]
+    kept = kept[np.lexsort((kept["code"], kept["time"]))]
     # Sorted, it is a heap.
     fresh = make_events(max(2 * (kept.size + room), events.heap.size))
     fresh.heap[: kept.size] = kept
@@ -85,6 +86,13 @@ def schedule_from_outside(events: Events, time: float, kind: int, number: int) -
 def next_time(events: Events) -> float:
     """Return the time of the earliest event; infinity for none."""
     return events.heap[0].time if events.count[0] > 0 else np.inf
+
+
+@inlined
+def next_to_finish(events: Events) -> int:
+    """Return the job of the earliest event, if that is its end; -1 otherwise."""
+    code = events.heap[0].code
+    return code if events.count[0] > 0 and code >> _KIND_SHIFT == FINISH else wide(-1)
 
 
 @compiled

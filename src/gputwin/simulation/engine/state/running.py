@@ -8,7 +8,7 @@ from gputwin.simulation.engine.compiled import compiled, inlined
 from gputwin.simulation.engine.fit.index import touch
 from gputwin.simulation.engine.state.outages import drained, hide
 from gputwin.simulation.engine.state.records import DRAINING, UP, change, wide
-from gputwin.simulation.engine.world import STALE, World
+from gputwin.simulation.engine.world import BY_END, STALE, World
 
 
 @inlined
@@ -87,13 +87,26 @@ def believe(world: World, j: int, end: float) -> None:
 
 
 @compiled
+def first_to_end(world: World, n: int) -> int:
+    """Return the job on node n that is believed to end first, among equals the one of the first slot; -1: nothing runs."""
+    links, i = world.links, wide(world.machines.nodes[n].first_slot)
+    first = i
+    while i >= 0:
+        if links[i].end < links[first].end or (links[i].end == links[first].end and i < first):
+            first = i
+        i = wide(links[i].next)
+    return wide(links[first].job) if first >= 0 else wide(-1)
+
+
+@compiled
 def _link(world: World, i: int) -> None:
-    """Put slot i into its node's list, in order of (end, slot)."""
+    """Put slot i into its node's list: in order of (end, slot), or first where nobody asks for that order."""
     n, links = world.slots[i].node, world.links
     _unsettle(world, n)
     node, end = world.machines.nodes[n], links[i].end
     before, after = wide(-1), wide(node.first_slot)
-    while after >= 0 and (links[after].end < end or (links[after].end == end and after < i)):
+    in_order = world.settings[0].tracks == BY_END
+    while in_order and after >= 0 and (links[after].end < end or (links[after].end == end and after < i)):
         before, after = after, wide(links[after].next)
     links[i].previous, links[i].next = before, after
     if after >= 0:
