@@ -199,7 +199,7 @@ def runs_of(claim: Direction, one: tuple[float, ...], other: tuple[float, ...], 
 def test_the_sentence_about_a_tail_says_how_many_wait_long_and_the_longest_wait():
     claim = Direction("order", "sjf", "fifo", "p99_wait_hours", False, "somebody")
     said = runs_of(claim, (0, 0.5, 30), (2, 3, 20), p99_wait_hours=(10, 20))
-    assert "More than an hour waits 33.3 % of the jobs under sjf and 100.0 % under fifo" in said
+    assert "33.3 % of the jobs wait more than an hour under sjf and 100.0 % under fifo" in said
     assert "the longest wait is 30.0 h and 20.0 h" in said
 
 

@@ -205,7 +205,7 @@ def _whose_tail(one: Measured, other: Measured) -> str:
     shares = [percent(float((wait > 1.0).mean()), 1) for wait in waits]
     names = one.contender.name, other.contender.name
     return (
-        f"More than an hour waits {shares[0]} of the jobs under {names[0]} and {shares[1]} under {names[1]}; the longest "
+        f"{shares[0]} of the jobs wait more than an hour under {names[0]} and {shares[1]} under {names[1]}; the longest "
         f"wait is {waits[0].max():.1f} h and {waits[1].max():.1f} h."
     )
 
