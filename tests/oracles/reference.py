@@ -13,6 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations, groupby
 
+from gputwin.simulation.power.devices import gpu_power
+
 WHOLE = 1000
 PLENTY = 1 << 40
 AMOUNTS = ("cpu", "memory", "disk", "rdma")
@@ -261,6 +263,15 @@ def best_fit(machine: Machine, ask: Ask, fleet: Fleet) -> float:
     return int(100.0 * (1.0 - 0.5 * cpu - 0.5 * gpu))
 
 
+def added_power(machine: Machine, ask: Ask, fleet: Fleet) -> float:
+    """Return minus what one more instance would draw, W; of equal draws the fuller node."""
+    power = gpu_power(machine.node.model)
+    first = sum(machine.share[d] == WHOLE for d in fullest(machine, ask, fleet)) if ask.gpus else 0
+    share = ask.gpus * ask.milli / WHOLE
+    added = first * (power.context_watts - power.idle_watts) + share * (power.load_watts - power.context_watts)
+    return -added - 1e-6 * machine.gpu_free
+
+
 def worst_fit(machine: Machine, ask: Ask, fleet: Fleet) -> float:
     return machine.gpu_free / fleet.gpu + 1e-6 * machine.free["cpu"] / fleet.cpu
 
@@ -336,6 +347,7 @@ PLACEMENTS: dict[str, tuple[Score, Devices, str]] = {
     "gpu-packing": (gpu_packing, fullest, "score"),
     "gpu-clustering": (gpu_clustering, fullest, "score"),
     "fgd": (fgd_score, fgd_devices, "score"),
+    "power": (added_power, fullest, "score"),
     "consolidate": (best_fit, fullest, "consolidate"),
     "topology": (best_fit, fullest, "topology"),
 }

@@ -83,7 +83,7 @@ def test_the_square_root_rule_of_halfin_and_whitt() -> None:
     assert erlang_c(servers, servers - beta * servers**0.5) == pytest.approx(float(limit), rel=5e-3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(st.floats(0.5, 200), st.floats(0, 5), st.floats(0.5, 0.99))
 def test_servers_for_a_wait_are_the_least(load: float, seconds: float, share: float) -> None:
     servers = servers_for_wait(load, 1.0, seconds, share)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gputwin.simulation.machines import cluster_models
-from gputwin.simulation.rules import Scheduler
+from gputwin.simulation.rules import Changes, Scheduler
 from gputwin.simulation.run import run
 from tests.oracles.cases import Case, cluster_of, workload_of_jobs
 from tests.oracles.reference import Ask, Job, Node
@@ -232,3 +232,26 @@ def test_least_loaded_goes_by_the_fullest_gpu_it_would_take():
     cluster = Node(2, "A"), Node(2, "B")
     taken = where(cluster, "least-loaded", on("A", 1, 500), on("B", 2, 300), job(1, HOUR, gpus(2, 200)))
     assert taken[2] == [(1, (0, 1))]
+
+
+def test_power_takes_the_model_that_draws_least():
+    # A T4 draws 60 - 10 W more than idle, a V100 177 - 30 W.
+    assert where((Node(1, model="V100"), Node(1, model="T4")), "power", job(0, 1, gpus(1))) == [[(1, (0,))]]
+
+
+def test_power_fills_a_gpu_that_is_in_use_before_it_wakes_another():
+    # Half a V100 that sleeps costs 26 W for the context and 60.5 W; where the context is loaded, 60.5 W. Node 1 is the
+    # fuller one for the first job; the third finds no half left there and wakes node 0.
+    shares = [500, 500, 500]
+    taken = where((Node(2, model="V100"), Node(1, model="V100")), "power", *(job(0, 1, gpus(1, m)) for m in shares))
+    assert taken == [[(1, (0,))], [(1, (0,))], [(0, (0,))]]
+
+
+def test_power_counts_watts_for_the_work_done():
+    # With a V100 that is four times as fast, the same work takes 147 / 4 W there, 50 W on the T4.
+    cluster = cluster_of((Node(1, model="T4"), Node(1, model="V100")))
+    workload = workload_of_jobs((job(0, 8, gpus(1)),), cluster_models(cluster))
+    for speed, node in ((4.0, 1), (2.0, 0)):
+        changes = Changes(speed="gpu-model", speeds={"V100": speed})
+        done = run(workload, cluster, Scheduler("fifo", "strict", "power"), changes=changes)
+        assert list(done.world.slots["node"][:1]) == [node]

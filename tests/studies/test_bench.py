@@ -124,6 +124,14 @@ def test_bench_prints_one_json_object_with_the_figures_of_each_benchmark(tmp_pat
     assert figures["warm_start_cpu_seconds"] > 0
 
 
+def test_tables_without_rows_are_not_printed(tmp_path):
+    done = gputwin(["bench", "--only", "decide", "--jobs", "20", "-q"], tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "decide: hpa" in done.stdout
+    assert "to its pair" not in done.stdout
+    assert "Other simulators" not in done.stdout
+
+
 def test_serving_and_decisions_are_measured_beside_the_most_they_may_take():
     week, *decisions = measure_scaling(
         ["serving, a week of 100,000 requests a day", "decide"], 300, 0, lambda text: None

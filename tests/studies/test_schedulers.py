@@ -182,3 +182,42 @@ def test_waiting_of_heads_and_behind_them_is_all_waiting():
     waits = float(np.nansum(found.runs[0].start - found.runs[0].submit)) / 3600
     assert waits > 0
     assert found.convoys.behind_hours + found.convoys.head_hours == pytest.approx(waits)
+
+
+def runs_of(claim: Direction, one: tuple[float, ...], other: tuple[float, ...], **figures: tuple[float, float]) -> str:
+    """Return the sentence about two runs of three jobs of 0 s on 1, 1 and 8 GPUs that complete after so many hours."""
+    made = {}
+    for k, (name, hours) in enumerate(((claim.one, one), (claim.other, other))):
+        of_run = dict.fromkeys(FIGURES, 1.0) | {figure: pair[k] for figure, pair in figures.items()}
+        times = np.zeros(3), np.zeros(3), 3600.0 * np.array(hours), np.zeros(3), np.array([1.0, 1.0, 8.0])
+        made[name] = Measured(Contender(name, claim.family), of_run, {}, *times, np.array(["t"] * 3), 0)
+    found = judge(claim, made)
+    assert found is not None
+    return found.sentence
+
+
+def test_the_sentence_about_a_tail_says_how_many_wait_long_and_the_longest_wait():
+    claim = Direction("order", "sjf", "fifo", "p99_wait_hours", False, "somebody")
+    said = runs_of(claim, (0, 0.5, 30), (2, 3, 20), p99_wait_hours=(10, 20))
+    assert "33.3 % of the jobs wait more than an hour under sjf and 100.0 % under fifo" in said
+    assert "the longest wait is 30.0 h and 20.0 h" in said
+
+
+def test_the_sentence_about_a_placement_says_what_small_and_large_jobs_wait():
+    claim = Direction("placement", "best-fit", "worst-fit", "mean_wait_hours", True, "somebody")
+    said = runs_of(claim, (4, 6, 1), (1, 1, 9), mean_wait_hours=(4, 2))
+    assert "Jobs of at most one GPU, 67 % of all, wait 5.00 h under best-fit and 1.00 h under worst-fit" in said
+    assert "larger ones 1.00 h and 9.00 h" in said
+
+
+def test_the_sentence_about_lost_gpu_time_says_what_one_preemption_costs():
+    claim = Direction("preemption", "round-robin", "las", "wasted_gpu_hours", False, "somebody")
+    said = runs_of(claim, (1, 1, 1), (1, 1, 1), wasted_gpu_hours=(50, 80), preemptions=(100, 40))
+    assert "100 preemptions, 0.50 GPU-hours each under round-robin and 40 preemptions, 2.00 GPU-hours each" in said
+
+
+def test_where_there_is_no_difference_the_sentence_says_for_how_many_jobs_there_is_one():
+    claim = Direction("order", "gpu-time", "sjf", "mean_completion_hours", True, "somebody")
+    said = runs_of(claim, (1, 2, 3), (1, 2.5, 2.5), mean_completion_hours=(2.0, 2.01))
+    assert "no difference, 2.00 against 2.01 (-0.5 %). 1 of 3 jobs end earlier under gpu-time and 1 later" in said
+    assert "67 % ask for at most one GPU" in said

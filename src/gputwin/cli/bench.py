@@ -54,13 +54,14 @@ def run(
         ]
         columns = ["benchmark", "jobs", "jobs/CPU-s", "plain Python (its jobs)", "ratio"]
         columns += ["shapes", "to its pair", "bytes/job", "longest queue"]
-        table(
-            "The engine compared with plain Python on the first jobs of the same, per second of user CPU", columns, rows
-        )
-        say(
-            "to its pair: jobs of thousands of shapes, seven instances each, against the same rule with one-instance jobs; "
-            "a year in which each node fails every 30 days against a year without failures"
-        )
+        if rows:
+            title = "The engine compared with plain Python on the first jobs of the same, per second of user CPU"
+            table(title, columns, rows)
+        if any(b.ratio_to_pair for b in figures.benchmarks):
+            say(
+                "to its pair: jobs of thousands of shapes, seven instances each, against the same rule with one-instance "
+                "jobs; a year in which each node fails every 30 days against a year without failures"
+            )
         if figures.commands:
             rows = [
                 [
@@ -83,7 +84,8 @@ def run(
             )
             table(title, columns, rows)
         say(f"warm start: gputwin simulate of 1,000 jobs takes {figures.warm_start_cpu_seconds:.2f} s of CPU")
-        columns = ["simulator", "workload", "jobs", "jobs/CPU-s"]
-        table("Other simulators, measured on machines like ours (2 cores, 24 GiB)", columns, PUBLISHED)
+        if figures.benchmarks:
+            columns = ["simulator", "workload", "jobs", "jobs/CPU-s"]
+            table("Other simulators, measured on machines like ours (2 cores, 24 GiB)", columns, PUBLISHED)
 
     emit(figures.to_json(), json, render)

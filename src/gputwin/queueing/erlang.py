@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Callable
 
 from gputwin.core.errors import UserError
 from gputwin.queueing.steady import check_stable
@@ -31,14 +33,10 @@ def erlang_b(servers: float, load: float) -> float:
     return 1.0 / inverse
 
 
-_STEPS = tuple(map(float, range(1, 513)))
-"""Decimal numbers from the start: the loop over them is in an autoscaler's every decision."""
-
-
 def _inverse_b(servers: int, load: float) -> float:
     """Return 1/B for a whole number of servers and a load above 0."""
     inverse = 1.0
-    for step in _STEPS[:servers] if servers <= len(_STEPS) else range(1, servers + 1):
+    for step in range(1, servers + 1):
         inverse = 1.0 + inverse * step / load
     return inverse
 
@@ -77,12 +75,12 @@ def servers_for_wait(load: float, mean_service: float, seconds: float, share: fl
     if not 0 < load < math.inf:
         erlang_b(1, load)  # says what is wrong with the load
         return 1
-    servers = math.floor(load) + 1
-    lost = 1.0 / _inverse_b(servers, load)
-    most, exp = 1 - share, math.exp
-    while True:
-        waits = lost / (1 - load / servers * (1 - lost))
-        if waits * exp(-(servers - load) / mean_service * seconds) <= most:
-            return servers
-        servers += 1
-        lost = load * lost / (servers + load * lost)
+    return _search()(load, seconds / mean_service, 1.0 - share)
+
+
+@functools.cache
+def _search() -> Callable[[float, float, float], int]:
+    """Return the compiled search; imported late, since most uses of Erlang's formulas need no compiler."""
+    from gputwin.queueing.erlang_search import least_servers
+
+    return least_servers

@@ -85,6 +85,7 @@ class Placement:
     `gang` says how several instances are spread: 'score' one by one, 'consolidate' on few nodes, 'topology' close.
     `first` is for scores that are alike for all nodes: the first that fits is taken without asking.
     `fresh` is for scores that change though the node did not (random ones): they are never cached.
+    `by_model(name, speed)` returns numbers of a GPU model; `knobs.placement` holds those of all after the parameters.
     """
 
     name: str
@@ -98,6 +99,7 @@ class Placement:
     first: bool = False
     parameters: Mapping[str, float] = field(default_factory=dict)
     at_least: Mapping[str, float] = field(default_factory=dict)
+    by_model: Callable[[str, float], tuple[float, ...]] | None = None
 
 
 @dataclass(frozen=True)
@@ -261,6 +263,7 @@ def placement(
     first: bool = False,
     parameters: Mapping[str, float] | None = None,
     at_least: Mapping[str, float] | None = None,
+    by_model: Callable[[str, float], tuple[float, ...]] | None = None,
 ) -> Callable[[Callable[..., float]], Callable[..., float]]:
     """Return a decorator that registers `score(machines, requests, r, n, knobs)` as the placement `name`.
 
@@ -271,7 +274,7 @@ def placement(
 
     def register(score: Callable[..., float]) -> Callable[..., float]:
         settings = dict(parameters or {}), dict(at_least or {})
-        PLACEMENTS.add(Placement(name, rule, score, source, devices, gang, fresh, typical, first, *settings))
+        PLACEMENTS.add(Placement(name, rule, score, source, devices, gang, fresh, typical, first, *settings, by_model))
         return score
 
     return register

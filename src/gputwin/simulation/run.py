@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -44,7 +44,7 @@ from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
 from gputwin.simulation.mig_requests import uncut
 from gputwin.simulation.planning.drive import RoundDriver
-from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, PREEMPTIONS, SPEEDS, Ordering
+from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, PREEMPTIONS, SPEEDS, Ordering, Placement
 from gputwin.simulation.policy_parameters import settle
 from gputwin.simulation.policy_source import raise_if_not_ours
 from gputwin.simulation.power.caps import usable_gpus, use_only
@@ -127,7 +127,7 @@ def run(
     knobs = Knobs(
         numbers=largest_node(machines),
         order=_order_values(order, scheduler.order_parameters, workload),
-        placement=values_of(placement, scheduler.placement_parameters),
+        placement=_placement_values(placement, scheduler.placement_parameters, workload.models, changes.speeds),
         preemption=_preemption_values(changes),
         typical=typical_jobs(workload) if typical is None else typical,
         random=stream(seed, "placement").integers(1, 1 << 63, 1, np.uint64),
@@ -253,6 +253,16 @@ def _order_values(order: Ordering, given: Mapping[str, float], workload: Workloa
     gpus = workload.jobs["gpu_milli"] / WHOLE
     services = workload.jobs["duration"] * np.where(gpus > 0, gpus, 1.0)
     return np.append(values, order.table(services, values))
+
+
+def _placement_values(
+    placement: Placement, given: Mapping[str, float], models: Sequence[str], speeds: Mapping[str, float]
+) -> Floats:
+    """Return the placement's parameters, and its numbers of each GPU model."""
+    values = values_of(placement, given)
+    if placement.by_model is None:
+        return values
+    return np.append(values, [placement.by_model(model, speeds.get(model, 1.0)) for model in models])
 
 
 def _preemption_values(changes: Changes) -> Floats:

@@ -167,3 +167,33 @@ def test_what_was_not_seen_is_taken_to_scale():
     alone = model.samples_per_second(np.array([1.0]), np.array([1.0]), np.array([32.0]))
     many = model.samples_per_second(np.array([3.0]), np.array([10.0]), np.array([32.0]))
     assert many.item() == pytest.approx(10 * alone.item(), rel=0.01)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_learnt_step_times_are_as_near_as_a_library_gets(seed):
+    """The compiled fit against scipy's: the sum of squares with the priors is no larger."""
+    from scipy.optimize import least_squares
+
+    rng = np.random.default_rng(seed)
+    truth = StepTime(*rng.uniform(0.02, 0.2, 6), 1.0 + rng.uniform(0.1, 3.0))
+    gpus = np.array([1.0, 2.0, 4.0, 8.0, 12.0, 32.0])[: rng.integers(4, 7)]
+    nodes, batch = np.ceil(gpus / 4), rng.choice([16.0, 32.0, 64.0], gpus.size)
+    batch[0] = 128.0
+    noise = np.exp(rng.normal(0.0, 0.05, gpus.size))
+    step, compute = truth.step_seconds(nodes, gpus, batch) * noise, truth.compute_seconds(batch)
+    steps = Steps(nodes, gpus, batch, np.maximum(step, compute), np.maximum(step - compute, 0.0))
+
+    def errors(model):
+        of_compute = np.log(model.compute_seconds(batch) / (steps.step_seconds - steps.sync_seconds))
+        of_step = np.log(model.step_seconds(nodes, gpus, batch) / steps.step_seconds)
+        growth = (model.across_per_gpu / model.across, model.within_per_gpu / model.within)
+        pulls = (0.03 * (model.gamma - 1.0), 0.1 * growth[0], 0.1 * growth[1])
+        return np.concatenate([of_compute / np.sqrt(gpus.size), of_step / np.sqrt(gpus.size), pulls])
+
+    def of_logs(logs):
+        return errors(StepTime(*np.exp(logs[:6]), 1.0 + np.exp(logs[6])))
+
+    guess = np.log([0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 0.1])
+    bounds = (np.log(1e-8), [*[np.log(1e3)] * 6, np.log(9.0)])
+    library = least_squares(of_logs, guess, bounds=bounds, max_nfev=2000).cost
+    assert 0.5 * (errors(fit_online(steps)) ** 2).sum() <= 1.001 * library + 1e-9

@@ -86,7 +86,9 @@ def contention(case: dict[str, Any]) -> tuple[QuotaTree, list[Workload], Workloa
     for spec in case["admitted"]:
         given = spec.get("assignment")
         flavors = {r: a["flavor"] for r, a in given.items()} if given else spec.get("flavor", "default")
-        admitted.append(workload_of(spec, spec["cluster_queue"], flavors))
+        # What was admitted counts, which may differ from what was asked for.
+        held = {r: a["quantity"] for r, a in given.items()} if given else spec["requests"]
+        admitted.append(workload_of({**spec, "requests": held}, spec["cluster_queue"], flavors))
     chosen = case.get("assignment") or case.get("assignment_flavor", "default")
     incoming = workload_of(case["incoming"], case["target_cluster_queue"], chosen)
     return tree_of(case["cluster_queues"], case["cohorts"], [*admitted, incoming]), admitted, incoming

@@ -44,7 +44,7 @@ class Forecast:
     """Why there is no forecast; empty where there is one."""
 
 
-_NOTHING: Mapping[str, float] = {}
+NO_FIGURES: Mapping[str, float] = {}
 
 
 class Observation(NamedTuple):
@@ -61,9 +61,9 @@ class Observation(NamedTuple):
     """Replicas that serve; None: they could not be counted."""
     starting: int = 0
     stopping: int = 0
-    metrics: Mapping[str, float | None] = _NOTHING
+    metrics: Mapping[str, float | None] = NO_FIGURES
     """Value by name, over all replicas (a total or a mean, as the rule says); no targets here."""
-    ages_s: Mapping[str, float] = _NOTHING
+    ages_s: Mapping[str, float] = NO_FIGURES
     """Seconds since each metric was measured, where it is late; 0 for names not given."""
     queue_length: float | None = None
     """Requests or jobs that wait."""
@@ -72,7 +72,7 @@ class Observation(NamedTuple):
     arrival_rate_per_s: float | None = None
     service_time_s: float | None = None
     """Mean service time of a request on one replica."""
-    latency_s: Mapping[str, float | None] = _NOTHING
+    latency_s: Mapping[str, float | None] = NO_FIGURES
     """Response time by quantile, as in {"p50": 0.2, "p95": 0.9}."""
     forecast: Forecast | None = None
     pods: tuple[Pod, ...] | None = None
@@ -112,11 +112,14 @@ class Decision(NamedTuple):
     alternatives: tuple[Alternative, ...] = ()
     held: bool = False
     """True where the rule could not decide (a metric or forecast is missing, late or no number) and kept what is there."""
-    measures: Mapping[str, float] = _NOTHING
+    measures: Mapping[str, float] = NO_FIGURES
     """Figures the decision rests on, by name."""
 
 
 Memory = TypeVar("Memory")
+
+record = tuple.__new__
+"""Makes a named tuple from the values of all its fields, in half the time that calling its class takes."""
 
 
 class Rule(Protocol[Memory]):

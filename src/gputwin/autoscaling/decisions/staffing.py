@@ -42,17 +42,19 @@ def forecast_rate(
         return None, f"the forecast is {age:g} s old, outside 0 to {late_after_s:g} s"
     if not forecast.quantiles or not forecast.step_s > 0:
         return None, "the forecast has no quantiles"
-    first = int(age // forecast.step_s)
-    last = math.ceil((age + horizon_s) / forecast.step_s)
-    last = max(last, first + 1)
+    step_s = forecast.step_s
+    first, last = int(age // step_s), math.ceil((age + horizon_s) / step_s)
     low, high, share = _around(forecast, level)
-    ahead = high[first:last]
-    if not ahead:
-        return None, f"the forecast ends {age - len(high) * forecast.step_s:g} s ago"
+    end = len(high)
+    if first >= end:
+        return None, f"the forecast ends {age - end * step_s:g} s ago"
+    if last <= first:
+        last = first + 1
     most = 0.0
-    for below, value in zip(low[first:last], ahead, strict=True):
+    for k in range(first, last if last < end else end):
+        value = high[k]
         if share < 1.0:
-            value = below + (value - below) * share
+            value = low[k] + (value - low[k]) * share
         # Not NaN, infinite or negative: a comparison with NaN is false.
         if not 0.0 <= value < math.inf:
             return None, "the forecast holds values that are no rates"

@@ -92,7 +92,9 @@ def _read(path: Path) -> PairTable:
         SyntaxError,
     ) as error:
         raise InputError(
-            f"not a table of pairs ({shorten(error, 100)})", file=path, remedy="see docs/sharing.md for the format"
+            f"not a table of pairs ({shorten(error, 100)})",
+            file=path,
+            remedy="give a file as in docs/sharing.md, or built-in",
         ) from None
 
 

@@ -96,19 +96,20 @@ def _sentence(direction: Direction, outcome: str, one: Measured, other: Measured
     way = "lower" if direction.lower else "higher"
     claim = f"{direction.one} should have a {way} {figure.words} than {direction.other} ({direction.source})"
     found = f"{a:,.{figure.digits}f} against {b:,.{figure.digits}f}"
-    if b and outcome != NO_DIFFERENCE:
-        found += f" ({percent(a / b - 1, signed=True)})"
-    per_job = direction.figure in _PER_JOB and direction.family != PLACEMENT
-    if outcome == HOLDS or (outcome == NO_DIFFERENCE and per_job):
-        # Shares of a difference that is next to nothing would say nothing.
+    if b:
+        found += f" ({percent(a / b - 1, 1 if outcome == NO_DIFFERENCE else 0, signed=True)})"
+    if outcome == HOLDS:
         return f"{claim}: {outcome}, {found}."
+    if outcome == NO_DIFFERENCE and direction.figure in _PER_JOB and direction.family != PLACEMENT:
+        return f"{claim}: {outcome}, {found}. {_how_alike(one, other)}"
     return f"{claim}: {outcome}, {found}. {_why(direction, one, other)}"
 
 
 def _why(direction: Direction, one: Measured, other: Measured) -> str:
     """Return what in the two runs the surprise comes from."""
-    if direction.family == PLACEMENT or direction.figure == "fragmentation":
-        return _fragmentation_matters(one, other)
+    if direction.family == PLACEMENT:
+        sizes = f" {_by_size(one, other)}" if direction.figure == "mean_wait_hours" else ""
+        return f"{_fragmentation_matters(one, other)}{sizes}"
     if direction.figure in _PER_JOB and "p99" not in direction.figure:
         return _whose_difference(one, other)
     if "p99" in direction.figure:
@@ -117,8 +118,7 @@ def _why(direction: Direction, one: Measured, other: Measured) -> str:
         return _who_waits(one, other)
     if direction.figure == "utilisation":
         return _how_long(one, other)
-    gap = one.figures["mean_wait_hours"] - other.figures["mean_wait_hours"]
-    return f"Mean waits differ by {gap:+.2f} h, preemptions by {_gap(one, other, 'preemptions'):+,.0f}."
+    return _cost_of_stops(one, other)
 
 
 def _gap(one: Measured, other: Measured, figure: str) -> float:
@@ -133,6 +133,42 @@ def _fragmentation_matters(one: Measured, other: Measured) -> str:
         parts.append(f"{percent(share)} of waiting under {run.contender.name}")
     fractions = float(((one.gpus > 0) & (one.gpus < 1)).mean())
     return f"Fragmentation causes {' and '.join(parts)}; {percent(fractions)} of jobs ask for a part of a GPU."
+
+
+def _by_size(one: Measured, other: Measured) -> str:
+    """Return what small and large jobs wait under both: who overtakes decides about the mean."""
+    many = one.gpus > 1
+    if not many.any() or many.all():
+        return "All jobs are of one size."
+    small, large = ([f"{_mean_wait(run, rows):.2f} h" for run in (one, other)] for rows in (~many, many))
+    return (
+        f"Jobs of at most one GPU, {percent(float((~many).mean()))} of all, wait {small[0]} under {one.contender.name} and "
+        f"{small[1]} under {other.contender.name}, larger ones {large[0]} and {large[1]}."
+    )
+
+
+def _mean_wait(run: Measured, rows: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> float:
+    return float(np.nan_to_num(run.completion - run.duration)[rows].mean()) / HOUR
+
+
+def _how_alike(one: Measured, other: Measured) -> str:
+    """Return for how many jobs it makes a difference at all."""
+    gap: Floats = np.nan_to_num(one.completion - other.completion)
+    worse, better = int((gap > 1).sum()), int((gap < -1).sum())
+    return (
+        f"{better:,} of {gap.size:,} jobs end earlier under {one.contender.name} and {worse:,} later; "
+        f"{percent(float((one.gpus <= 1).mean()))} ask for at most one GPU."
+    )
+
+
+def _cost_of_stops(one: Measured, other: Measured) -> str:
+    """Return how many preemptions there are and what one costs."""
+    parts = []
+    for run in (one, other):
+        stops, wasted = run.figures["preemptions"], run.figures["wasted_gpu_hours"]
+        each = f", {wasted / stops:.2f} GPU-hours each" if stops else ""
+        parts.append(f"{stops:,.0f} preemptions{each} under {run.contender.name}")
+    return f"There are {' and '.join(parts)}: what one costs grows with the GPUs of the job that is stopped."
 
 
 def _classes(run: Measured) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.bool_]]]:
@@ -164,15 +200,13 @@ def _whose_difference(one: Measured, other: Measured) -> str:
 
 
 def _whose_tail(one: Measured, other: Measured) -> str:
-    """Return who the one per cent that completes last are."""
-    lines = []
-    for run in (one, other):
-        late = np.nan_to_num(run.completion)
-        tail = late >= np.quantile(late, 0.99)
-        service = float(run.duration[tail].sum() / max(late[tail].sum(), 1e-9))
-        lines.append(f"{percent(service)} under {run.contender.name}")
+    """Return how many wait long and how long the longest waits: the 99th percentile lies between the two."""
+    waits = [np.nan_to_num(run.completion - run.duration) / HOUR for run in (one, other)]
+    shares = [percent(float((wait > 1.0).mean()), 1) for wait in waits]
+    names = one.contender.name, other.contender.name
     return (
-        f"Of the time in the system of the slowest 1 %, service itself is {' and '.join(lines)}: the rest is waiting."
+        f"{shares[0]} of the jobs wait more than an hour under {names[0]} and {shares[1]} under {names[1]}; the longest "
+        f"wait is {waits[0].max():.1f} h and {waits[1].max():.1f} h."
     )
 
 
@@ -204,7 +238,7 @@ def _served(run: Measured, names: Names) -> Floats:
 def _contention(one: Measured, other: Measured) -> str:
     """Return how much waiting there is to divide."""
     parts = [f"{percent(_waiting(run))} under {run.contender.name}" for run in (one, other)]
-    return f"Waiting is {' and '.join(parts)} of the time in the system: no rule can divide more than that."
+    return f"Waiting is {' and '.join(parts)} of the time in the system; fairness can only share that out differently."
 
 
 def _waiting(run: Measured) -> float:

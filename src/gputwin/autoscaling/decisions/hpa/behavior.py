@@ -11,6 +11,10 @@ Log = tuple[tuple[float, int], ...]
 """(time in s, replicas) of recommendations, or (time in s, change) of scale events."""
 
 
+WITHIN = "DesiredWithinRange"
+"""The reason where no limit changes the wish."""
+
+
 class Limited(NamedTuple):
     """Replicas after a limit and the condition's reason."""
 
@@ -20,14 +24,12 @@ class Limited(NamedTuple):
 
 def stabilized(now_s: float, desired: int, log: Log, window_s: float) -> tuple[int, Log]:
     """Return the highest recommendation of the window, and the log with this one in it (no behaviour given)."""
-    best = desired
+    best, oldest = desired, now_s - window_s
     for at, replicas in log:
-        if replicas > best and now_s - at <= window_s:
+        if replicas > best and at >= oldest:
             best = replicas
     old = len(log) - 1
-    for at, _ in reversed(log):
-        if now_s - at > window_s:
-            break
+    while old >= 0 and log[old][0] >= oldest:
         old -= 1
     return best, replaced(log, old, (now_s, desired))
 
@@ -112,7 +114,7 @@ def rate_limited(
         least, reason = (limit, "ScaleDownLimit") if minimum < limit else (minimum, "TooFewReplicas")
         if desired < least:
             return Limited(least, reason)
-    return Limited(desired, "DesiredWithinRange")
+    return Limited(desired, WITHIN)
 
 
 def limited(current: int, desired: int, minimum: int, maximum: int, factor: float = 2.0, least: float = 4.0) -> Limited:
@@ -123,4 +125,4 @@ def limited(current: int, desired: int, minimum: int, maximum: int, factor: floa
         return Limited(minimum, "TooFewReplicas")
     if desired > most:
         return Limited(most, reason)
-    return Limited(desired, "DesiredWithinRange")
+    return Limited(desired, WITHIN)

@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from gputwin.autoscaling.decisions.hpa.behavior import Log, limited, rate_limited, stabilized, stabilized_with, stored
+from gputwin.autoscaling.decisions.hpa.behavior import (
+    WITHIN,
+    Log,
+    limited,
+    rate_limited,
+    stabilized,
+    stabilized_with,
+    stored,
+)
 from gputwin.autoscaling.decisions.hpa.calculator import MetricError, Readiness
 from gputwin.autoscaling.decisions.hpa.proposals import FAILURES, propose
 from gputwin.autoscaling.decisions.hpa.spec import Behavior, MetricTarget, Tolerance
-from gputwin.autoscaling.decisions.interface import Observation
+from gputwin.autoscaling.decisions.interface import Observation, record
 
 
 class Memory(NamedTuple):
@@ -110,8 +118,11 @@ def reconcile(settings: Settings, observation: Observation, memory: Memory) -> t
             return failed, Memory(log, ups, downs, zeroed)
         if behavior is None:
             stable, log = stabilized(now_s, wanted, log, settings.downscale_window_s)
-            factor, least = settings.up_limit_factor, settings.up_limit_minimum
-            desired, within = limited(current, stable, minimum, maximum, factor, least)
+            if minimum <= stable <= current:
+                desired, within = stable, WITHIN
+            else:
+                factor, least = settings.up_limit_factor, settings.up_limit_minimum
+                desired, within = limited(current, stable, minimum, maximum, factor, least)
         else:
             stable, log = stabilized_with(now_s, current, wanted, log, behavior)
             desired, within = rate_limited(now_s, current, stable, minimum, maximum, behavior, ups, downs)
@@ -124,8 +135,8 @@ def reconcile(settings: Settings, observation: Observation, memory: Memory) -> t
         if stable != wanted:
             able = "ScaleUpStabilized" if wanted >= current else "ScaleDownStabilized"
     if desired == current:
-        outcome = Reconciled(desired, wanted, stable, proposals, failures, limiting, able, active, within)
-        return outcome, Memory(log, ups, downs, zeroed and settings.scale_to_zero)
+        same = (desired, wanted, stable, proposals, failures, limiting, able, active, within, None)
+        return record(Reconciled, same), record(Memory, (log, ups, downs, zeroed and settings.scale_to_zero))
     if behavior is not None and desired > current:
         ups = stored(now_s, desired - current, ups, behavior.up)
     elif behavior is not None:
@@ -134,8 +145,8 @@ def reconcile(settings: Settings, observation: Observation, memory: Memory) -> t
     zeroed = zeroed and settings.scale_to_zero
     if settings.scale_to_zero:
         reported = zeroed = current > 0 and desired == 0 and minimum == 0 and settings.of_whole
-    outcome = Reconciled(desired, wanted, stable, proposals, failures, limiting, able, active, within, reported)
-    return outcome, Memory(log, ups, downs, zeroed)
+    changed = (desired, wanted, stable, proposals, failures, limiting, able, active, within, reported)
+    return record(Reconciled, changed), record(Memory, (log, ups, downs, zeroed))
 
 
 def _may_wake(settings: Settings, memory: Memory) -> bool:
@@ -150,10 +161,10 @@ def _proposals(
     reason = "FailedGetResourceMetric"
     proposals: list[tuple[str, int]] = []
     failures: list[str] = []
+    tolerance, readiness, late_after_s = settings.tolerance, settings.readiness, settings.late_after_s
     for metric in settings.metrics:
         try:
-            asked = propose(metric, observation, settings.tolerance, settings.readiness, settings.late_after_s)
-            proposals.append((metric.name, asked.replicas))
+            proposals.append((metric.name, propose(metric, observation, tolerance, readiness, late_after_s)))
         except MetricError as error:
             if not failures:
                 reason = FAILURES.get(metric.type, "InvalidMetricSourceType")

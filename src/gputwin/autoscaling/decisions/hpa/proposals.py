@@ -7,7 +7,7 @@ import math
 from gputwin.autoscaling.decisions.hpa import calculator
 from gputwin.autoscaling.decisions.hpa.calculator import MetricError, Proposal, Readiness
 from gputwin.autoscaling.decisions.hpa.spec import MetricTarget, Tolerance, milli, replicas_of
-from gputwin.autoscaling.decisions.interface import Observation
+from gputwin.autoscaling.decisions.interface import Observation, Pod
 from gputwin.autoscaling.decisions.reading import read, why_unreadable
 
 FAILURES = {
@@ -22,32 +22,36 @@ FAILURES = {
 
 def propose(
     metric: MetricTarget, observation: Observation, tolerance: Tolerance, readiness: Readiness, late_after_s: float
-) -> Proposal:
-    """Return what `metric` asks for; `MetricError` says why it cannot."""
+) -> int:
+    """Return the replicas `metric` asks for; `MetricError` says why it cannot."""
     if metric.type in ("Object", "External"):
-        return _of_whole(metric, observation, tolerance, late_after_s)
+        return _of_whole(metric, observation, tolerance, late_after_s).replicas
     if metric.type not in FAILURES:
         raise MetricError(f"unknown metric source type '{metric.type}'")
     if observation.pods is None:
         return _of_means(metric, observation, tolerance, late_after_s)
+    return _of_pods(metric, observation, observation.pods, tolerance, readiness).replicas
+
+
+def _of_pods(
+    metric: MetricTarget, observation: Observation, pods: tuple[Pod, ...], tolerance: Tolerance, readiness: Readiness
+) -> Proposal:
     name = f"{metric.container}/{metric.name}" if metric.container else metric.name
-    values = {pod.name: pod.metrics.get(name) for pod in observation.pods}
+    values = {pod.name: pod.metrics.get(name) for pod in pods}
     metrics = {pod: milli(value) for pod, value in values.items() if value is not None and 0 <= value < math.inf}
     if not metrics:
         raise MetricError(f"no metrics returned for {name}")
     is_cpu = metric.type != "Pods" and metric.name == "cpu"
     if metric.target_type != "Utilization":
         target = milli(metric.target)
-        return calculator.by_average(
-            observation.replicas, target, observation.pods, metrics, tolerance, readiness, is_cpu=is_cpu
-        )
+        return calculator.by_average(observation.replicas, target, pods, metrics, tolerance, readiness, is_cpu=is_cpu)
     requests = {}
-    for pod in observation.pods:
+    for pod in pods:
         if name not in pod.requests:
             raise MetricError(f"missing request for {metric.name} in {pod.name}")
         requests[pod.name] = milli(pod.requests[name])
     return calculator.by_utilization(
-        observation.replicas, int(metric.target), observation.pods, metrics, requests, tolerance, readiness, is_cpu
+        observation.replicas, int(metric.target), pods, metrics, requests, tolerance, readiness, is_cpu
     )
 
 
@@ -66,8 +70,8 @@ def _of_whole(metric: MetricTarget, observation: Observation, tolerance: Toleran
     return calculator.by_value(observation.replicas, target, amount, ready, tolerance, no_pods=pods == () or not ready)
 
 
-def _of_means(metric: MetricTarget, observation: Observation, tolerance: Tolerance, late_after_s: float) -> Proposal:
-    """Return the proposal where only the mean over ready replicas is known; those that start count as unready."""
+def _of_means(metric: MetricTarget, observation: Observation, tolerance: Tolerance, late_after_s: float) -> int:
+    """Return the replicas where only the mean over ready replicas is known; those that start count as unready."""
     name = f"{metric.container}/{metric.name}" if metric.container else metric.name
     value = read(observation, name, late_after_s)
     if value is None:
@@ -84,6 +88,6 @@ def _of_means(metric: MetricTarget, observation: Observation, tolerance: Toleran
         shared = math.floor(value * 100.0 * ready / everyone + 1e-9) if is_use else usage * ready // everyone
         again = shared / target
         if tolerance.covers(again) or again < 1.0:
-            return Proposal(current, usage)
-        return Proposal(max(replicas_of(again * everyone), current), usage)
-    return Proposal(current if tolerance.covers(ratio) else replicas_of(ratio * ready), usage)
+            return current
+        return max(replicas_of(again * everyone), current)
+    return current if tolerance.covers(ratio) else replicas_of(ratio * ready)

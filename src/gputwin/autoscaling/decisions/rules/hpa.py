@@ -9,7 +9,7 @@ from typing import ClassVar
 from gputwin.autoscaling.decisions.hpa.calculator import Readiness
 from gputwin.autoscaling.decisions.hpa.controller import VALID, Memory, Reconciled, Settings, reconcile
 from gputwin.autoscaling.decisions.hpa.spec import Behavior, MetricTarget, Tolerance
-from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation
+from gputwin.autoscaling.decisions.interface import NO_FIGURES, Alternative, Decision, Observation, record
 from gputwin.autoscaling.decisions.reading import check_limits
 from gputwin.autoscaling.decisions.registry import scaling_rule
 
@@ -81,17 +81,17 @@ class Hpa:
     def decide(self, observation: Observation, memory: Memory) -> tuple[Decision, Memory]:
         """Return the outcome of one reconciliation."""
         outcome, after = reconcile(self.settings, observation, memory)
-        return decision_of(outcome, observation, self.name), after
+        return decision_of(outcome, observation.time_s), after
 
 
-def decision_of(outcome: Reconciled, observation: Observation, name: str) -> Decision:
+def decision_of(outcome: Reconciled, time_s: float) -> Decision:
     """Return a reconciliation's outcome as a decision."""
     replicas, wanted, stable, proposals, failures, limiting, able, active, _, _ = outcome
-    alternatives = tuple([Alternative(f"{name}:{metric}", asked) for metric, asked in proposals])
+    alternatives = [record(Alternative, (f"hpa:{metric}", asked, "")) for metric, asked in proposals]
     if stable != wanted:
-        alternatives += (Alternative(f"{name}:unstabilized", wanted, "without the stabilisation window"),)
+        alternatives.append(record(Alternative, ("hpa:unstabilized", wanted, "without the stabilisation window")))
     if replicas != stable:
-        alternatives += (Alternative(f"{name}:unlimited", stable, "without policies and limits"),)
+        alternatives.append(Alternative("hpa:unlimited", stable, "without policies and limits"))
     held = bool(failures) and active != VALID
     reasons: tuple[str, ...] = ()
     if held:
@@ -107,5 +107,6 @@ def decision_of(outcome: Reconciled, observation: Observation, name: str) -> Dec
         reasons += (_WORDS[active],)
     if limiting:
         reasons += (_WORDS[limiting],)
-    rule = f"{name}:{limiting}" if limiting else name
-    return Decision(observation.time_s, replicas, rule, reasons + failures, alternatives, held)
+    rule = f"hpa:{limiting}" if limiting else "hpa"
+    made = (time_s, replicas, rule, reasons + failures, tuple(alternatives), held, NO_FIGURES)
+    return record(Decision, made)

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, NamedTuple
 
-from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation, Rule
+from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation, Rule, record
 from gputwin.autoscaling.decisions.reading import check_limits, within
 from gputwin.autoscaling.decisions.registry import scaling_rule
 from gputwin.autoscaling.decisions.rules.hpa import Hpa
@@ -80,16 +80,18 @@ class Hybrid:
 
     def decide(self, observation: Observation, memory: HybridMemory) -> tuple[Decision, HybridMemory]:
         """Return the larger of base and burst; what is spare stays until it has cost as much as a start."""
-        now_s = observation.time_s
+        now_s, current = observation.time_s, observation.replicas
         minimum, maximum = self.minimum, self.maximum
         base = self.balanced.base(observation)
-        burst, reactive = self.burst.decide(observation, memory.reactive)
-        size = within(observation.replicas, minimum, maximum)
+        burst, reactive = self.burst.decide(observation, memory[0])
+        size = minimum if current < minimum else maximum if current > maximum else current
+        _, base_size, base_rule, base_reasons, _, base_held, measures = base
+        _, burst_size, burst_rule, burst_reasons, _, burst_held, _ = burst
         alternatives: tuple[Alternative, ...] = (
-            Alternative(base.rule, base.replicas, base.reasons[0]),
-            Alternative(burst.rule, burst.replicas, burst.reasons[0] if burst.reasons else ""),
+            record(Alternative, (base_rule, base_size, base_reasons[0])),
+            record(Alternative, (burst_rule, burst_size, burst_reasons[0] if burst_reasons else "")),
         )
-        if base.held or burst.held:
+        if base_held or burst_held:
             # What failed says nothing; the other may ask for more, but nobody may take away.
             wishes = [d.replicas for d in (base, burst) if not d.held]
             replicas = within(max([size, *wishes]), minimum, maximum)
@@ -98,20 +100,18 @@ class Hybrid:
             reasons = (*failed.reasons, *(burst.reasons if base.held else base.reasons))
             decision = Decision(now_s, replicas, f"{self.name}:{burst.rule}", reasons, alternatives, held)
             return decision, HybridMemory(reactive, _remembered(memory.wanted, now_s, replicas, self.keep_s))
-        decider = base if base.replicas >= burst.replicas else burst
-        wanted = within(decider.replicas, minimum, maximum)
-        kept = _remembered(memory.wanted, now_s, wanted, self.keep_s)
-        rule, reasons, replicas = f"{self.name}:{decider.rule}", decider.reasons, wanted
-        if wanted < size and kept[0][1] > wanted:
-            replicas = min(kept[0][1], size)
-            rule = f"{self.name}:break-even"
-            reasons = (f"{replicas - wanted}{self._spare_words}", *reasons)
-            alternatives = (
-                *alternatives,
-                Alternative(f"{self.name}:{decider.rule}", wanted, "without keeping spare ones"),
-            )
-        decision = Decision(now_s, replicas, rule, reasons, alternatives, False, base.measures)
-        return decision, HybridMemory(reactive, kept)
+        replicas, rule, reasons = base_size, f"hybrid:{base_rule}", base_reasons
+        if burst_size > base_size:
+            replicas, rule, reasons = burst_size, f"hybrid:{burst_rule}", burst_reasons
+        wanted = replicas = minimum if replicas < minimum else maximum if replicas > maximum else replicas
+        kept = _remembered(memory[1], now_s, wanted, self.keep_s)
+        most = kept[0][1]
+        if wanted < size and wanted < most:
+            replicas = most if most < size else size
+            alternatives += (record(Alternative, (rule, wanted, "without keeping spare ones")),)
+            rule, reasons = "hybrid:break-even", (f"{replicas - wanted}{self._spare_words}", *reasons)
+        decision = record(Decision, (now_s, replicas, rule, reasons, alternatives, False, measures))
+        return decision, record(HybridMemory, (reactive, kept))
 
 
 def _remembered(
@@ -119,9 +119,9 @@ def _remembered(
 ) -> tuple[tuple[float, int], ...]:
     """Return the sizes still within `keep_s` that exceed the later ones, with the present one last."""
     # Sizes fall and times rise along the tuple, so what is superseded stands at its end, what is too old at its beginning.
-    first, last = 0, len(wanted)
+    first, last, oldest = 0, len(wanted), now_s - keep_s
     while last and wanted[last - 1][1] <= size:
         last -= 1
-    while first < last and now_s - wanted[first][0] >= keep_s:
+    while first < last and wanted[first][0] <= oldest:
         first += 1
     return (*wanted[first:last], (now_s, size))

@@ -6,7 +6,7 @@ import functools
 from dataclasses import dataclass
 from typing import ClassVar
 
-from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation
+from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation, record
 from gputwin.autoscaling.decisions.reading import check_limits, hold, read, within
 from gputwin.autoscaling.decisions.registry import scaling_rule
 from gputwin.autoscaling.decisions.staffing import forecast_rate, replicas_for
@@ -72,7 +72,7 @@ class Predictive:
             reasons = (*reasons, f"limits {self.minimum} to {self.maximum}")
         measures = {"forecast_rate_per_s": rate}
         if not beside:
-            return Decision(now_s, replicas, self.name, reasons, (), False, measures)
+            return record(Decision, (now_s, replicas, self.name, reasons, (), False, measures))
         alternatives = [Alternative("predictive:unlimited", wanted, "without limits")]
         seen = observation.arrival_rate_per_s
         if seen is not None and 0 <= seen < 1e12:
