@@ -39,28 +39,17 @@ def test_the_cluster_in_the_docs_is_a_cluster(tmp_path):
     assert cluster.gpu_count == 40 * 8 + 100 * 2
 
 
-def test_the_policy_in_the_docs_runs_by_name_from_the_command_line(tmp_path, capsys):
-    (block,) = code_blocks("own-policy.md", "python")
-    # The example stands in examples/ too, so that it can be copied from there.
-    assert block == (REPOSITORY / "examples" / "coldest.py").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("number", "example", "kind"), [(0, "coldest", "placement"), (1, "window", "backfill")])
+def test_the_policies_in_the_docs_run_by_name_from_the_command_line(tmp_path, capsys, number, example, kind):
+    block = code_blocks("own-policy.md", "python")[number]
+    # The examples stand in examples/ too, so that they can be copied from there.
+    assert block == (REPOSITORY / "examples" / f"{example}.py").read_text(encoding="utf-8")
     name = f"docs_{tmp_path.name.replace('-', '_')}"
     path = tmp_path / f"{name}.py"
-    path.write_text(block.replace('"coldest"', f'"{name}"'))
-    code = main(
-        [
-            "simulate",
-            "synthetic:pai2020?jobs=200",
-            "--cluster",
-            "pai2020",
-            "--placement",
-            name,
-            "--policies",
-            str(path),
-            "--json",
-        ]
-    )
-    assert code == 0
-    assert f'"placement": "{name}"' in capsys.readouterr().out
+    path.write_text(block.replace(f'"{example}"', f'"{name}"'))
+    given = ["--cluster", "pai2020", f"--{kind}", name, "--policies", str(path), "--json"]
+    assert main(["simulate", "synthetic:pai2020?jobs=200", *given]) == 0
+    assert f'"{kind}": "{name}"' in capsys.readouterr().out
 
 
 def test_a_misspelt_policy_is_one_line_with_a_suggestion(capsys):

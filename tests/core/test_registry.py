@@ -1,11 +1,9 @@
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 from textwrap import dedent
 
@@ -107,16 +105,3 @@ def test_a_wrong_name_suggests_the_nearest_or_lists_all(package: Package) -> Non
         package.registry.get("aple")
     with pytest.raises(UserError, match="unknown thing 'zzz'; known: apple, pear"):
         package.registry.get("zzz")
-
-
-def test_a_closed_registry_takes_nothing_from_outside(package: Package, monkeypatch: pytest.MonkeyPatch) -> None:
-    package.add("apple")
-    registry = package.registry
-    monkeypatch.setattr(registry, "closed", True)
-    points = EntryPoints([EntryPoint("foreign", "elsewhere.things", "things")])
-    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: points.select(group=group))
-    assert registry.names() == ["apple"]
-    with pytest.raises(UserError, match=r"thing 'foreign' from an entry point: .* cannot be added"):
-        registry.get("foreign")
-    with pytest.raises(UserError, match=r"thing 'late' .* cannot be added"):
-        registry.add(Entry("late"))

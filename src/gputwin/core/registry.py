@@ -26,15 +26,13 @@ T = TypeVar("T", bound=Named)
 class Registry(Generic[T]):
     """Entries of one kind; modules of `package` and of the entry-point group register theirs when imported.
 
-    A `closed` registry takes entries of `package` only: others are refused. Names in `besides` have no entry and are
-    understood all the same, so that a wrong name is told about them too.
+    Names in `besides` have no entry and are understood all the same, so that a wrong name is told about them too.
     """
 
-    def __init__(self, kind: str, package: str, *, closed: bool = False, besides: tuple[str, ...] = ()) -> None:
+    def __init__(self, kind: str, package: str, *, besides: tuple[str, ...] = ()) -> None:
         self.kind = kind
         self.besides = besides
         self.package = package
-        self.closed = closed
         self._entries: dict[str, T] = {}
         self._loaded = False
         self._is_loading = False
@@ -42,8 +40,6 @@ class Registry(Generic[T]):
 
     def add(self, entry: T) -> T:
         """Register `entry` under its name and return it."""
-        if self.closed and self._loaded:
-            raise self._refusal(entry.name, "a file of policies")
         if entry.name in self._entries:
             raise ValueError(f"{self.kind} '{entry.name}' is registered twice")
         self._entries[entry.name] = entry
@@ -59,8 +55,6 @@ class Registry(Generic[T]):
         try:
             return self._entries[name]
         except KeyError:
-            if self.closed and name in importlib.metadata.entry_points(group=self.package).names:
-                raise self._refusal(name, "an entry point") from None
             known = sorted([*self._entries, *self.besides])
             near = difflib.get_close_matches(name, known, n=1)
             hint = f"did you mean '{near[0]}'?" if near else f"known: {', '.join(known)}"
@@ -73,12 +67,6 @@ class Registry(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         return iter([self._entries[name] for name in self.names()])
-
-    def _refusal(self, name: str, source: str) -> UserError:
-        return UserError(
-            f"{self.kind} '{name}' from {source}: a {self.kind} cannot be added from outside, since it is part of the "
-            f"engine; remove it"
-        )
 
     def _load(self) -> None:
         """Import every module that registers entries; where one fails, the next call tries again and fails alike."""
@@ -94,7 +82,7 @@ class Registry(Generic[T]):
                     if not module.name.startswith("_"):
                         before = dict(self._entries)
                         importlib.import_module(f"{self.package}.{module.name}")
-                for point in () if self.closed else importlib.metadata.entry_points(group=self.package):
+                for point in importlib.metadata.entry_points(group=self.package):
                     before = dict(self._entries)
                     point.load()
             except BaseException:

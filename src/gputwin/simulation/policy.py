@@ -13,7 +13,7 @@ from typing import Any
 
 from gputwin.core.registry import Registry
 from gputwin.simulation.engine.rules import never
-from gputwin.simulation.engine.world import BY_RANK
+from gputwin.simulation.engine.world import BY_RANK, STRICT
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class SharingRule:
     """How a GPU is divided: `factor(jobs, shapes, slots, …, j)` is the speed that sharing leaves job j; none given: 1.
 
     `uses_pairs`: it goes by a table of pairs, where there is one; `needs_pairs`: always. `divides`: `most` jobs may be on
-    a device, whatever they ask for. Rules change how requests fit, so only the engine adds them.
+    a device, whatever they ask for.
     """
 
     name: str
@@ -153,22 +153,27 @@ class SharingRule:
 
 @dataclass(frozen=True)
 class Backfill:
-    """Who may overtake a job that does not fit; `mode` is the engine's number for it, so only the engine adds rules."""
+    """Who may overtake a job that does not fit: `schedule_pass` starts who of the waiting jobs may start now.
+
+    `mode` says what the engine keeps for it: one queue for all jobs (STRICT), or one per shape with the room of each
+    (GREEDY), with a reservation for the first (EASY) or for everybody (CONSERVATIVE).
+    """
 
     name: str
     rule: str
     mode: int
+    schedule_pass: Callable[..., None]
     source: str = ""
     parameters: Mapping[str, float] = field(default_factory=dict)
 
 
 ORDERINGS: Registry[Ordering] = Registry("order", "gputwin.simulation.ordering")
 PLACEMENTS: Registry[Placement] = Registry("placement", "gputwin.simulation.placement")
-BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfill", closed=True)
+BACKFILLS: Registry[Backfill] = Registry("backfill", "gputwin.simulation.backfill")
 PREEMPTIONS: Registry[Preemption] = Registry("preemption", "gputwin.simulation.preemption")
 SPEEDS: Registry[Speed] = Registry("speed", "gputwin.simulation.speed")
 FAIRNESS: Registry[FairnessRule] = Registry("fairness", "gputwin.simulation.fairness")
-SHARINGS: Registry[SharingRule] = Registry("sharing", "gputwin.simulation.sharing", closed=True)
+SHARINGS: Registry[SharingRule] = Registry("sharing", "gputwin.simulation.sharing")
 KINDS: dict[str, Registry[Any]] = {
     "order": ORDERINGS,
     "backfill": BACKFILLS,
@@ -276,6 +281,44 @@ def placement(
         settings = dict(parameters or {}), dict(at_least or {})
         PLACEMENTS.add(Placement(name, rule, score, source, devices, gang, fresh, typical, first, *settings, by_model))
         return score
+
+    return register
+
+
+def backfill(name: str, rule: str, *, source: str = "") -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that registers `schedule_pass(world, now, …)` as the rule of overtaking `name`.
+
+    All jobs wait in one queue, in order; what a pass is made of is in `engine/passes/in_order.py`.
+    """
+
+    def register(schedule_pass: Callable[..., None]) -> Callable[..., None]:
+        BACKFILLS.add(Backfill(name, rule, STRICT, schedule_pass, source))
+        return schedule_pass
+
+    return register
+
+
+def sharing(
+    name: str,
+    rule: str,
+    *,
+    source: str = "",
+    parameters: Mapping[str, float] | None = None,
+    at_least: Mapping[str, float] | None = None,
+    at_most: Mapping[str, float] | None = None,
+    needs_pairs: bool = False,
+) -> Callable[[Callable[..., float]], Callable[..., float]]:
+    """Return a decorator that registers `factor(jobs, shapes, slots, …, j)`, the speed sharing leaves job j, as `name`.
+
+    Up to `most` jobs, one of its parameters, run on a device, whatever they ask for. `needs_pairs`: it goes by the table
+    of pairs.
+    """
+    settings = {"most": 2, **(parameters or {})}, {"most": 1, **(at_least or {})}, dict(at_most or {})
+
+    def register(factor: Callable[..., float]) -> Callable[..., float]:
+        rules = SharingRule(name, rule, factor, source, *settings, needs_pairs, needs_pairs, divides=True)
+        SHARINGS.add(rules)
+        return factor
 
     return register
 

@@ -35,8 +35,14 @@ def checked(what: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """
     if isinstance(function, FunctionType):
         for part in _parts(function):
-            if not _is_ours(part):
+            if not is_ours(part):
                 _check(what, part)
+    return named(function)
+
+
+def named(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the function, its machine code named after all its sources."""
+    if isinstance(function, FunctionType):
         _rename(function)
     return function
 
@@ -54,7 +60,7 @@ def _rename(function: FunctionType) -> None:
 
 def raise_if_not_ours(functions: Iterable[Callable[..., Any]], error: Exception) -> None:
     """Raise the compiler's error in one line where one of the functions is somebody else's."""
-    theirs = [f for f in functions if isinstance(f, FunctionType) and not _is_ours(f)]
+    theirs = [f for f in functions if isinstance(f, FunctionType) and not is_ours(f)]
     if theirs:
         said = [line.strip() for line in _COLOUR.sub("", str(error)).splitlines() if line.strip()]
         files = ", ".join(dict.fromkeys(Path(f.__code__.co_filename).name for f in theirs))
@@ -63,7 +69,8 @@ def raise_if_not_ours(functions: Iterable[Callable[..., Any]], error: Exception)
         ) from None
 
 
-def _is_ours(function: FunctionType) -> bool:
+def is_ours(function: Callable[..., Any]) -> bool:
+    """Return whether a function is gputwin's own."""
     return function.__module__.startswith(OURS)
 
 

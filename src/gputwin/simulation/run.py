@@ -43,6 +43,7 @@ from gputwin.simulation.locality import with_locality
 from gputwin.simulation.machines import largest_node, make_machines
 from gputwin.simulation.make_world import make_world
 from gputwin.simulation.mig_requests import uncut
+from gputwin.simulation.passes import pass_of
 from gputwin.simulation.planning.drive import RoundDriver
 from gputwin.simulation.policy import BACKFILLS, ORDERINGS, PLACEMENTS, PREEMPTIONS, SPEEDS, Ordering, Placement
 from gputwin.simulation.policy_parameters import settle
@@ -204,8 +205,9 @@ def run(
         world.queue.shapes["never_fits"][exceeding(workload, tenants)] = 1
     if cohorts is not None:
         world.queue.shapes["never_fits"][beyond_quota(workload, cohorts)] = 1
+    schedule_pass = pass_of(settings, backfill, max_wait)
     try:
-        stepper = Stepper(world, rules, told)
+        stepper = Stepper(world, rules, schedule_pass, told)
         if changes.planning is not None:
             drive = RoundDriver(changes.planning, workload)
         if changes.elastic_plan is not None and workers is not None:
@@ -215,7 +217,7 @@ def run(
         stepper.run_until()
         world = stepper.world
     except NumbaError as error:
-        raise_if_not_ours((*rules, placement.score), error)
+        raise_if_not_ours((*rules, placement.score, schedule_pass), error)
         raise
     return Run(world, workload, cluster, scheduler, seed, float(world.clock[0]), width, changes)
 

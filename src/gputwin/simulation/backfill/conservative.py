@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gputwin.simulation.engine.passes.conservative import conservative_pass
 from gputwin.simulation.engine.world import CONSERVATIVE
 from gputwin.simulation.policy import BACKFILLS, Backfill
 
@@ -10,6 +11,7 @@ POLICY = BACKFILLS.add(
         "conservative",
         "who delays nobody that waits may overtake",
         CONSERVATIVE,
+        conservative_pass,
         "Mu'alem and Feitelson, IEEE TPDS 12(6), 2001",
     )
 )

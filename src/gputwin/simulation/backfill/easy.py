@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gputwin.simulation.engine.passes.easy import easy_pass
 from gputwin.simulation.engine.world import EASY
 from gputwin.simulation.policy import BACKFILLS, Backfill
 
@@ -10,6 +11,7 @@ POLICY = BACKFILLS.add(
         "easy",
         "who does not delay the first blocked job may overtake",
         EASY,
+        easy_pass,
         "Lifka, The ANL/IBM SP Scheduling System, JSSPP 1995",
     )
 )

@@ -21,48 +21,13 @@ from gputwin.simulation.engine.changes.rates import settle_nothing, settle_rates
 from gputwin.simulation.engine.compiled import compiled_as, only_version
 from gputwin.simulation.engine.interpreted import wrapped
 from gputwin.simulation.engine.loop import ENDED, FEW, FULL_LOG, REACHED, run
-from gputwin.simulation.engine.passes.conservative import conservative_pass
-from gputwin.simulation.engine.passes.easy import easy_pass
-from gputwin.simulation.engine.passes.fair import fair_greedy_pass, fair_strict_pass
-from gputwin.simulation.engine.passes.fair_easy import fair_easy_pass
-from gputwin.simulation.engine.passes.greedy import greedy_pass, greedy_pass_with_limit
-from gputwin.simulation.engine.passes.kueue import kueue_pass
-from gputwin.simulation.engine.passes.planned import planned_pass
-from gputwin.simulation.engine.passes.preemptive import greedy_preemptive_pass, strict_preemptive_pass
-from gputwin.simulation.engine.passes.reclaim import reclaim_pass
-from gputwin.simulation.engine.passes.strict import strict_pass
 from gputwin.simulation.engine.queue.jobs import WAITING
 from gputwin.simulation.engine.rules import no_gate, no_neighbours, no_turn
 from gputwin.simulation.engine.state.events import compacted
 from gputwin.simulation.engine.state.lives import grown as with_longer_log
 from gputwin.simulation.engine.state.outages import grown as with_more_outages
-from gputwin.simulation.engine.state.tenants import QUOTA_RECLAIM
-from gputwin.simulation.engine.world import (
-    ARRIVAL,
-    BUDGET,
-    CONSERVATIVE,
-    EASY,
-    FAIR_EASY,
-    FAIR_GREEDY,
-    FAIR_STRICT,
-    GREEDY,
-    LOSS,
-    STRICT,
-    World,
-)
+from gputwin.simulation.engine.world import ARRIVAL, BUDGET, World
 
-# Where nobody may wait, no pass is ever made.
-_PASSES = {
-    STRICT: strict_pass,
-    GREEDY: greedy_pass,
-    EASY: easy_pass,
-    CONSERVATIVE: conservative_pass,
-    LOSS: strict_pass,
-    FAIR_STRICT: fair_strict_pass,
-    FAIR_GREEDY: fair_greedy_pass,
-    FAIR_EASY: fair_easy_pass,
-}
-_PREEMPTIVE_PASSES = {STRICT: strict_preemptive_pass, GREEDY: greedy_preemptive_pass}
 SLICE = 1 << 19
 """Instants after which the loop comes back, so that Ctrl-C is heard and progress can be shown."""
 
@@ -90,13 +55,19 @@ class Stepper:
     time up to which it was run or later.
     """
 
-    def __init__(self, world: World, rules: Rules, told: Callable[[World], None] | None = None) -> None:
+    def __init__(
+        self,
+        world: World,
+        rules: Rules,
+        schedule_pass: Callable[..., None],
+        told: Callable[[World], None] | None = None,
+    ) -> None:
         self.world, self.told = world, told
         self._placed: Placed | None = None
         changes = world.settings["changes"][0] != 0
         parts = (
             *rules,
-            _pass_of(world),
+            schedule_pass,
             handle_change if changes else handle_nothing,
             settle_rates if changes else settle_nothing,
         )
@@ -150,17 +121,6 @@ def _enlarged(world: World) -> World:
         outages=with_more_outages(world.outages, world.machines.nodes.size),
         events=compacted(world.events, jobs, room),
     )
-
-
-def _pass_of(world: World) -> Callable[..., None]:
-    mode = int(world.settings["backfill"][0])
-    if world.settings["planned"][0]:
-        return planned_pass
-    if world.settings["reclaims"][0]:
-        return reclaim_pass if world.settings["reclaims"][0] == QUOTA_RECLAIM else kueue_pass
-    if world.settings["preempts"][0]:
-        return _PREEMPTIVE_PASSES[mode]
-    return greedy_pass_with_limit if mode == GREEDY and world.max_wait[0] < np.inf else _PASSES[mode]
 
 
 @cache
