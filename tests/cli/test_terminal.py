@@ -242,6 +242,7 @@ def test_verbose_says_each_step(capsys: pytest.CaptureFixture[str]) -> None:
 def test_how_much_of_a_step_is_done() -> None:
     assert share_done("trial 1 of 20") == 0.0
     assert share_done("simulating FIFO, replicate 3 of 4") == 0.5
+    assert share_done("model 3 of 4: trees, fit 2 of 5") == 0.55
     assert share_done("clustering") is None
 
 
