@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from gputwin.core.errors import GputwinError, shorten
 from gputwin.server.settings import Limits
+from gputwin.server.wording import in_page
 
 _KEPT = 500
 _TICK = 0.1
@@ -266,7 +267,7 @@ def run_work(work: Work, told: Connection) -> None:
     except MemoryError:
         told.send(("failed", _GONE))
     except GputwinError as error:
-        told.send(("failed", str(error)))
+        told.send(("failed", in_page(str(error))))
     except BaseException as error:
         if os.environ.get("GPUTWIN_DEBUG"):
             raise

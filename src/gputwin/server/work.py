@@ -40,7 +40,16 @@ Step = Callable[..., None]
 
 
 def read_upload(
-    *, step: Step, files: list[str], traces: str, name: str, format: str | None, map: str | None, guess: bool, zone: str
+    *,
+    step: Step,
+    files: list[str],
+    traces: str,
+    name: str,
+    format: str | None,
+    map: str | None,
+    guess: bool,
+    zone: str,
+    lenient: bool,
 ) -> dict[str, Any]:
     """Save the trace in uploaded files below `traces` and return its id; paths of this machine are not told."""
     folder = str(Path(files[0]).parent)
@@ -48,7 +57,7 @@ def read_upload(
     tempfile.tempdir = folder
     try:
         mapping = parse_map(map, "tasks", zone or None) if map else None
-        options = Options(format=format, mapping=mapping, guess=guess, zone=zone or None)
+        options = Options(format=format, lenient=lenient, mapping=mapping, guess=guess, zone=zone or None)
         trace = ingest([Path(f) for f in files], options=options, progress=step)
         return _keep(trace, Path(traces), name)
     except UserError as error:
