@@ -91,7 +91,7 @@ def simulate_run(*, step: Step, scenario: dict[str, Any], key: str, store: str) 
 
 def write_document(*, step: Step, kind: str, path: str, **settings: Any) -> dict[str, Any]:
     """Write the document of this kind to the file `path` and return the name of the file."""
-    write_json(Path(path), DOCUMENTS[kind](step, **settings))
+    write_json(Path(path), without_commands(DOCUMENTS[kind](step, **settings)))
     return {"id": Path(path).stem}
 
 
@@ -104,7 +104,7 @@ def trace_document(step: Step, trace: str) -> dict[str, Any]:
         check = check_load(opened, cluster_for(opened, None))
     subject = Subject.of(opened, check=check)
     step("drawing")
-    return without_commands(document_of(subject.title, sections_of(subject)))
+    return document_of(subject.title, sections_of(subject))
 
 
 def run_document(step: Step, run: str, trace: str | None) -> dict[str, Any]:
@@ -236,7 +236,8 @@ def autoscale_document(step: Step, trace: str, load: float) -> dict[str, Any]:
 
 def without_commands(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document without what to type next: a page has buttons for it."""
-    return {**document, "answer": {**document["answer"], "next_steps": []}}
+    answer = document["answer"]
+    return {**document, "answer": {**answer, "next_steps": [s for s in answer["next_steps"] if "`" not in s]}}
 
 
 def opened_first(document: dict[str, Any]) -> dict[str, Any]:

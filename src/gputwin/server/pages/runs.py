@@ -88,7 +88,7 @@ def node(service: Service, id_: str, number: int) -> b.Page:
     """Return a node and its jobs."""
     found = node_view(service.workspace.run(id_), number)
     resources = found["resources"]
-    page = _page(service, id_, f"nodes/{number}", f"Node {resources['node_id']}")
+    page = _page(service, id_, f"nodes/{number}", _node_title(str(resources["node_id"])))
     page.crumbs.append(b.link("Cluster", f"/runs/{id_}/cluster"))
     asked = [
         ("GPUs", f"{resources['gpu_count']}", resources.get("gpu_model", "")),
@@ -218,6 +218,10 @@ async def job(service: Service, id_: str, row: int) -> b.Page:
     page.blocks.append(b.shown(await settled(lambda: service.explain_document(id_, name), 2.0)))
     page.blocks.append(b.links(b.link("Predicted start", f"/runs/{id_}/jobs/{row}/start")))
     return page
+
+
+def _node_title(name: str) -> str:
+    return name if name.lower().startswith("node") else f"Node {name}"
 
 
 async def start(service: Service, id_: str, row: int) -> b.Page:
