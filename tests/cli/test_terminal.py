@@ -14,8 +14,8 @@ import pytest
 from gputwin.cli import console
 from gputwin.cli.console import SCREENS
 from gputwin.cli.main import main
-from gputwin.cli.progress import share_done
 from gputwin.cli.terminal import MOST_ROWS, fitting_columns, print_table, wrapped
+from gputwin.core.steps import share_done
 from gputwin.core.table import Kind, Table
 from gputwin.simulation.result import SimulationResult
 from tests.report.samples import trace_of

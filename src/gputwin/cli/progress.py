@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,8 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from gputwin.cli.settings import settings
-
-_PART = re.compile(r"(\d[\d,]*) of (\d[\d,]*)")
+from gputwin.core.steps import PART, share_done
 
 
 class Step(Protocol):
@@ -21,22 +19,9 @@ class Step(Protocol):
         """Show the step."""
 
 
-def share_done(step: str) -> float | None:
-    """Return the share that a step like "trial 3 of 20" says is done before it; None where it says none.
-
-    Of "model 3 of 17, fit 2 of 10" the second is a part of the first.
-    """
-    done, width, is_known = 0.0, 1.0, False
-    for part, whole in ((int(a.replace(",", "")), int(b.replace(",", ""))) for a, b in _PART.findall(step)):
-        if not 0 < part <= whole:
-            break
-        done, width, is_known = done + width * (part - 1) / whole, width / whole, True
-    return done if is_known else None
-
-
 def _beginning(step: str) -> str:
     """Return what all parts of a step have in common: "backtest, model " of "backtest, model 3 of 17: ets"."""
-    found = _PART.search(step)
+    found = PART.search(step)
     return step[: found.start()] if found else step
 
 

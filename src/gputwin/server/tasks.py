@@ -21,6 +21,7 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from gputwin.core.errors import GputwinError, shorten
+from gputwin.core.steps import share_done
 from gputwin.server.settings import Limits
 from gputwin.server.wording import in_page
 
@@ -260,7 +261,7 @@ def run_work(work: Work, told: Connection) -> None:
         now = time.monotonic()
         if now - last > _TICK or done is None:
             last = now
-            told.send(("step", text, done))
+            told.send(("step", text, share_done(text) if done is None else done))
 
     try:
         told.send(("done", work.function(step=step, **work.arguments)))

@@ -231,7 +231,8 @@ def autoscale_document(step: Step, trace: str, load: float) -> dict[str, Any]:
 
     opened = Trace.open(Path(trace))
     result = compare_rules(service_of(opened, load_factor=load), ScalingOptions(), step)
-    return document_of("Scaling rules", [autoscale(result)])
+    own = autoscale(result)
+    return document_of("Scaling rules", [Section(own.id, own.title, own.parts, own.notes, own.question)])
 
 
 def without_commands(document: dict[str, Any]) -> dict[str, Any]:

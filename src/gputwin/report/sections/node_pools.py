@@ -76,7 +76,7 @@ def node_pools(report: PoolReport) -> Section:
 def _cards(report: PoolReport) -> Cards:
     fixed, best = report.rows[0], cheapest(report)
     cards = [
-        Card("Cheapest", variant_of(best), f"of {len(report.rows)} ways to size the cluster"),
+        Card("Cheapest", best.rule, f"{percent(best.spot_share)} spot; of {len(report.rows)} ways to size the cluster"),
         Card("Cost", f"{best.cost:,.0f}", f"{percent(best.cost / report.fixed_cost)} of the fixed cluster's"),
         Card("p95 wait", format_duration(best.p95_wait_seconds), f"fixed: {format_duration(fixed.p95_wait_seconds)}"),
         Card("Nodes on average", f"{best.mean_nodes:,.0f}", f"fixed: {fixed.mean_nodes:,.0f}"),

@@ -149,13 +149,13 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
     rows = [
         [
             b.link(j["job_id"], f"{page.path}/{j['row']}"),
+            b.duration(j["wait_seconds"]),
+            CAUSE_WORDS.get(j["main_cause"] or "", "–"),
             j["tenant"] or "unknown",
             j["outcome"].replace("_", " "),
             f"{j['gpus']:g}",
             str(j["instances"]),
             b.duration(j["duration_seconds"]),
-            b.duration(j["wait_seconds"]),
-            CAUSE_WORDS.get(j["main_cause"] or "", "–"),
             "–" if j["bounded_slowdown"] is None else f"{j['bounded_slowdown']:,.2f}",
         ]
         for j in found.to_dicts()
@@ -174,15 +174,16 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
 
 
 def _columns(path: str, query: JobQuery) -> list[dict[str, Any]]:
+    # The wait and its cause stand first: a phone shows no more than that.
     shown = (
         ("job", "code", "job_id"),
+        ("wait", "number", "wait_seconds"),
+        ("mostly", "text", ""),
         ("tenant", "code", "tenant"),
         ("outcome", "text", ""),
         ("GPUs", "number", "gpus"),
         ("instances", "number", ""),
         ("runs for", "number", "duration_seconds"),
-        ("wait", "number", "wait_seconds"),
-        ("mostly", "text", ""),
         ("slowdown", "number", "bounded_slowdown"),
     )
     made = []
