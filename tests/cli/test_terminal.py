@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gputwin.cli import console
-from gputwin.cli.console import SCREENS
+from gputwin.cli.console import SCREENS, two_screens
 from gputwin.cli.main import main
 from gputwin.cli.terminal import MOST_ROWS, fitting_columns, print_table, wrapped
 from gputwin.core.steps import share_done
@@ -181,6 +181,12 @@ def test_long_tables_are_cut_unless_everything_is_asked_for(
     assert f"… {200 - MOST_ROWS} more rows: --full" in out
     print_table(table, full=True)
     assert capsys.readouterr().out.count("\n") >= 200
+
+
+@pytest.mark.parametrize(("lines", "most"), [("24", 48), ("60", 120), ("10", 48)])
+def test_two_screens_are_those_of_the_terminal(lines: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", lines)
+    assert two_screens() == most
 
 
 def test_analyze_shows_more_when_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import re
+import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import redirect_stdout
@@ -42,6 +43,7 @@ __all__ = [
 
 SCREENS = 88
 """Lines of two screens; what is longer is shown by --full."""
+_LEAST_LINES = 48
 _LAST_LINES = 3
 _TABLES: ContextVar[list[Table] | None] = ContextVar("tables", default=None)
 """Where tables go that are wanted as data."""
@@ -73,14 +75,20 @@ def emit(
         _show(render)
 
 
+def two_screens() -> int:
+    """Return how many lines two screens of this terminal have, at least 2 × 24; 2 × 44 where there is no terminal."""
+    return max(2 * shutil.get_terminal_size((80, SCREENS // 2)).lines, _LEAST_LINES)
+
+
 def _show(render: Callable[[], None]) -> None:
     """Print what `render` does, no longer than two screens unless everything is asked for."""
     shown = io.StringIO()
     with redirect_stdout(shown):
         render()
     lines = shown.getvalue().splitlines()
-    if len(lines) > SCREENS and not settings().full:
-        kept = SCREENS - _LAST_LINES - 1
+    most = two_screens()
+    if len(lines) > most and not settings().full:
+        kept = most - _LAST_LINES - 1
         more = f"… {len(lines) - kept - _LAST_LINES:,} more lines: --full"
         lines = [*lines[:kept], more, *lines[-_LAST_LINES:]]
     sys.stdout.write("".join(f"{line}\n" for line in lines))
