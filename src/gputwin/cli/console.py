@@ -8,8 +8,8 @@ import math
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -45,6 +45,8 @@ SCREENS = 88
 """Lines of two screens; what is longer is shown by --full."""
 _LEAST_LINES = 48
 _LAST_LINES = 3
+_CAUGHT: ContextVar[dict[str, Any] | None] = ContextVar("caught", default=None)
+"""Where the data of a verb go besides, for one that runs others."""
 _TABLES: ContextVar[list[Table] | None] = ContextVar("tables", default=None)
 """Where tables go that are wanted as data."""
 _NUMBER = re.compile(r"[-–−+]?\.?\d[\d,.]*(?=[\s%]|$)|[-–]?$")
@@ -65,6 +67,9 @@ def emit(
     main: Callable[[], pl.DataFrame] | None = None,
 ) -> None:
     """Print `data` as JSON, the verb's `main` table as asked for by --as, or call `render` to show it to a person."""
+    caught = _CAUGHT.get()
+    if caught is not None:
+        caught.update(_plain(data))
     wanted = settings().as_
     if as_json or wanted == "json":
         # Escaped, so that it is the same JSON whatever encoding the terminal or pipe has.
@@ -73,6 +78,17 @@ def emit(
         _write_frame(_first_table(render) if main is None else main(), wanted)
     else:
         _show(render)
+
+
+@contextmanager
+def caught_data() -> Iterator[dict[str, Any]]:
+    """Yield a mapping that gets what verbs called inside give as data, however they print it."""
+    caught: dict[str, Any] = {}
+    token = _CAUGHT.set(caught)
+    try:
+        yield caught
+    finally:
+        _CAUGHT.reset(token)
 
 
 def two_screens() -> int:
