@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gputwin.analysis import analyze
 from gputwin.analysis.blocking import NOBODY, OTHERS, blocking
+from gputwin.analysis.tenants import remarks_on
 from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.schema import TASKS, USAGE, conform
 
@@ -96,3 +97,19 @@ def test_analyze_says_who_waits_who_holds_and_who_uses_what() -> None:
     assert topic.tables["blocking"].rows() == [("small", "big", 4.0)]
     assert topic.remarks[0].text.startswith("small waits most for GPUs that somebody holds: 4 GPU-hours, 100.0 %")
     assert "big holds most of what others wait for: 4 GPU-hours" in topic.remarks[1].text
+
+
+def test_those_without_a_name_are_not_told_like_a_tenant_called_unknown() -> None:
+    table = pl.DataFrame(
+        {
+            "tenant": ["unknown", "small"],
+            "mean_wait_seconds": [0.0, 3600.0],
+            "waited_gpu_hours": [6.0, 4.0],
+            "others_wait_gpu_hours": [4.0, 6.0],
+            "gpu_hour_share": [0.5, 0.5],
+        }
+    )
+    charges = pl.DataFrame({"waiting": ["unknown", "small"], "holding": ["small", "unknown"], "gpu_hours": [6.0, 4.0]})
+    first, second = remarks_on(table, charges)
+    assert first.text.startswith("Tenants not known wait most for GPUs that somebody holds: 6 GPU-hours, 60.0 %")
+    assert "tenants not known wait for that most" in second.text

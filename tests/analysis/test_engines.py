@@ -17,6 +17,7 @@ from gputwin.analysis.cluster import cluster
 from gputwin.analysis.delays import delays, runtimes, spread_by
 from gputwin.analysis.dimensions import Dimension, dimensions_of
 from gputwin.analysis.efficiency import efficiency
+from gputwin.analysis.engines import engine_for
 from gputwin.analysis.frames import Frame
 from gputwin.analysis.placement import placement
 from gputwin.analysis.tasks import TaskFacts, prepare, task_facts
@@ -96,6 +97,12 @@ def same_analysis(found: Analysis, expected: Analysis) -> None:
 def test_the_whole_analysis_on_duckdb(trace: Trace) -> None:
     pytest.importorskip("duckdb")
     same_analysis(analyze(trace, engine="duckdb"), analyze(trace))
+
+
+def test_duckdb_draws_no_progress_bar_where_results_are_printed(trace: Trace) -> None:
+    with engine_for(trace, "duckdb") as engine:
+        shown = engine._connection.execute("SELECT current_setting('enable_progress_bar')").fetchone()
+    assert shown == (False,)
 
 
 def test_tables_in_memory_and_sensors_on_duckdb(tmp_path: Path) -> None:

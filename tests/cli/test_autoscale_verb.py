@@ -127,6 +127,12 @@ def test_node_pools_on_a_batch_trace(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert rows["karpenter", 0.5]["runs"] == 2
     events = pl.read_parquet(tmp_path / "out" / "node_events.parquet")
     assert set(events["what"]) >= {"launched", "removed"}
+    page = (tmp_path / "out" / "pools.html").read_text(encoding="utf-8")
+    assert "What do autoscaled nodes cost against a fixed cluster" in page
+    best = min((row for row in data["rows"] if row["rule"] != "fixed"), key=lambda row: row["cost"])
+    share = f"{best['cost'] / rows['fixed', 0.0]['cost']:.0%}".replace("%", " %")
+    assert f"costs {best['cost']:,.0f}, {share} of the fixed cluster" in page
+    assert "What spot nodes risk" in page
 
 
 def test_node_pools_are_chosen_on_the_first_part(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,6 +146,7 @@ def test_node_pools_are_chosen_on_the_first_part(tmp_path: Path, capsys: pytest.
     assert data["chosen"] in data["tried"]
     assert [row["rule"] for row in data["shown"]] == ["fixed", "karpenter", "karpenter"]
     assert json.loads((tmp_path / "out" / "choice.json").read_text(encoding="utf-8"))["chosen"] == data["chosen"]
+    assert "Which nodes cost least" in (tmp_path / "out" / "pools.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from gputwin.cli.main import main
+from gputwin.cli.output_file import MARKERS
 from tests.cli.test_help import VERBS, command_of
 
 TRACE = "synthetic:pai2020?jobs=200"
@@ -66,6 +67,37 @@ def test_verbs_that_write_a_table_of_their_own_keep_it_too(
     assert main([*verb, "-o", str(path), "--quiet"]) == 2
     assert "--force" in capsys.readouterr().err
     assert path.read_text() == "mine"
+
+
+@pytest.mark.parametrize("verb", sorted(MARKERS))
+def test_a_folder_of_somebody_else_is_kept_before_any_work_is_done(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    (folder / "cat.jpg").write_text("mine")
+    given = ["traces", "fetch"] if verb == "fetch" else [verb]
+    named = [] if verb in ("demo", "mig") else ["nothing-of-that-name"]
+    needed = {"mig": ["--gpu", "A100-40GB", "--demand", "1g.5gb=3"], "plan": ["--target", "p95_wait=10m"]}
+    assert main([*given, *named, *needed.get(verb, []), "-o", str(folder), "-q"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "refusing to overwrite" in said
+    assert "--force" in said
+    assert [path.name for path in tmp_path.rglob("*")] == ["photos", "cat.jpg"]
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_every_verb_that_writes_a_folder_says_how_it_knows_its_own(verb: tuple[str, ...]) -> None:
+    (output,) = (p for p in command_of(verb).params if "-o" in p.opts)
+    writes_a_file = str(output.metavar or "").startswith("FILE")
+    assert (verb[-1] in MARKERS) != writes_a_file
+
+
+def test_a_verb_writes_again_into_a_folder_of_its_own(tmp_path: Path) -> None:
+    for _ in range(2):
+        assert main(["split", TRACE, "-o", str(tmp_path / "parts"), "-q"]) == 0
+        assert main(["generate", "philly", "--jobs", "10", "-o", str(tmp_path / "trace"), "-q"]) == 0
 
 
 def test_what_is_a_folder_is_not_called_like_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

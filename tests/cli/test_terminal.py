@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from gputwin.cli import console
-from gputwin.cli.console import SCREENS
+from gputwin.cli.console import SCREENS, two_screens
 from gputwin.cli.main import main
-from gputwin.cli.progress import share_done
 from gputwin.cli.terminal import MOST_ROWS, fitting_columns, print_table, wrapped
+from gputwin.core.steps import share_done
 from gputwin.core.table import Kind, Table
 from gputwin.simulation.result import SimulationResult
 from tests.report.samples import trace_of
@@ -183,6 +183,12 @@ def test_long_tables_are_cut_unless_everything_is_asked_for(
     assert capsys.readouterr().out.count("\n") >= 200
 
 
+@pytest.mark.parametrize(("lines", "most"), [("24", 48), ("60", 120), ("10", 48)])
+def test_two_screens_are_those_of_the_terminal(lines: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LINES", lines)
+    assert two_screens() == most
+
+
 def test_analyze_shows_more_when_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     brief = shown(VERBS["analyze"], 120, capsys, monkeypatch)
     full = shown([*VERBS["analyze"], "--full"], 120, capsys, monkeypatch)
@@ -242,6 +248,7 @@ def test_verbose_says_each_step(capsys: pytest.CaptureFixture[str]) -> None:
 def test_how_much_of_a_step_is_done() -> None:
     assert share_done("trial 1 of 20") == 0.0
     assert share_done("simulating FIFO, replicate 3 of 4") == 0.5
+    assert share_done("model 3 of 4: trees, fit 2 of 5") == 0.55
     assert share_done("clustering") is None
 
 

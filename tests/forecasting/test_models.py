@@ -162,3 +162,14 @@ def test_leads_between_known_ones_lie_on_lines():
     assert lead_grid(288)[0] == 1
     assert lead_grid(288)[-1] == 288
     assert len(lead_grid(288)) < 20
+
+
+def test_the_number_of_threads_changes_no_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    series, origins = two_waves(), np.arange(200, 240)
+    made = []
+    for count in (1, 3):
+        monkeypatch.setattr("gputwin.forecasting.models.trees.processors", lambda count=count: count)
+        model = MODELS.get("lightgbm-change").make().fit(series.head(200), (1, 6))
+        made.append((model.state()["boosters_"], model.predict_at(series, origins, (1, 6))))
+    assert made[0][0] == made[1][0]
+    np.testing.assert_array_equal(made[0][1], made[1][1])

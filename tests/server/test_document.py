@@ -9,6 +9,7 @@ from plotly import graph_objects as go
 
 from gputwin.report.document import document_of, themes
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Section, Statement, TablePart
+from gputwin.server.work import without_commands
 
 EVIL = "<a href='https://evil.example'>win</a><img src=x onerror=alert(1)><b>bold</b>"
 
@@ -30,3 +31,8 @@ def test_tags_in_labels_are_text_but_for_those_that_set_type() -> None:
 
 def test_themes_are_plain_data() -> None:
     assert set(json.loads(json.dumps(themes()))) == {"light", "dark"}
+
+
+def test_a_page_says_what_to_do_next_but_nothing_to_type() -> None:
+    document = {"answer": {"question": "Why?", "next_steps": ["Keep the rules.", "Or see `gputwin plan TRACE`."]}}
+    assert without_commands(document)["answer"] == {"question": "Why?", "next_steps": ["Keep the rules."]}

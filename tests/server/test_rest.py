@@ -10,6 +10,7 @@ import polars as pl
 from starlette.testclient import TestClient
 
 import gputwin
+from gputwin.server.wording import in_page
 from tests.server.conftest import CLUSTER, RULES, ended
 
 LOG = "id,team,at,took,gpus\n1,vision,2024-03-01T10:00:00Z,2.5h,8\n2,speech,2024-03-01T11:00:00Z,1h,1\n"
@@ -32,6 +33,27 @@ def test_an_uploaded_table_becomes_a_trace(client: TestClient) -> None:
     assert found["description"]["jobs"] == 2
     assert client.delete(f"/api{task['page']}").status_code == 204
     assert client.get(f"/api{task['page']}").status_code == 404
+
+
+def test_a_bad_cell_is_told_in_words_of_the_form_and_can_be_accepted(client: TestClient) -> None:
+    log = f"{LOG}3,vision,soon,10m,1\n"
+    options = {"map": "job_id=id,tenant=team,submit=at,duration=took,gpus=gpus"}
+    refused = ended(client, client.post("/api/traces", files={"files": ("bad.csv", log)}, data=options).json())
+    assert refused["state"] == "failed"
+    assert "--" not in refused["error"]
+    assert "tick “Accept cells that do not parse”" in refused["error"]
+    more = {**options, "lenient": "true"}
+    taken = ended(client, client.post("/api/traces", files={"files": ("bad.csv", log)}, data=more).json())
+    assert taken["state"] == "done", taken
+    assert client.delete(f"/api{taken['page']}").status_code == 204
+
+
+def test_messages_name_fields_of_forms_and_keep_the_options_of_other_programs() -> None:
+    assert in_page("give the cluster with --cluster") == "give the cluster with “Cluster”"
+    asked = "no format; if its columns mean this, pass --map 'job_id=id,gpus=g' --table tasks; --guess shows why"
+    assert in_page(asked) == "no format; if its columns mean this, put job_id=id,gpus=g into “What columns mean”"
+    assert in_page("choose another --first-part") == "choose another “first part”"
+    assert "--delimiter" in in_page("export with --delimiter, or pass --lenient to drop such lines")
 
 
 def test_a_file_that_is_no_trace_fails_in_one_line_without_paths(client: TestClient, workspace: object) -> None:

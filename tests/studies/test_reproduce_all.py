@@ -61,6 +61,7 @@ def test_a_result_whose_files_are_there_is_shown_beside_ours(reference, capsys):
     shown = capsys.readouterr().out
     assert "published" in shown
     assert "Published results" in shown
+    assert re.search(r"^tiresias60 +fifo: mean completion +200\.82 s +200\.82 s$", shown, re.MULTILINE)
 
 
 def test_what_was_kept_is_shown_and_not_made_again(reference, tmp_path, capsys, monkeypatch):

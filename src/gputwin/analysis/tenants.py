@@ -18,6 +18,8 @@ from gputwin.traces.measures import GPU_MILLI_TOTAL, WAIT
 
 OWNERS = ("tenant", "user", "application")
 LARGEST = 20
+UNKNOWN = "unknown"
+"""Who submitted what has no tenant."""
 _MUCH = 0.1
 """A tenant with at least this share of all waiting for GPUs is named."""
 _NOTES = (
@@ -33,7 +35,7 @@ def tenants(tasks: Any, usage: Any | None = None) -> Topic | None:
     who = next((name for name in OWNERS if lives[name].drop_nulls().n_unique() > 1), None)
     if who is None or not (lives["gpus"] > 0).any():
         return None
-    lives = lives.with_columns(pl.col(who).fill_null("unknown").alias("tenant"))
+    lives = lives.with_columns(pl.col(who).fill_null(UNKNOWN).alias("tenant"))
     waits = lives.filter(pl.col("wait_seconds") > 0).select(
         "tenant",
         pl.col("submit_time").alias("start"),
@@ -86,7 +88,7 @@ def _used(tasks: Any, usage: Any, who: str) -> pl.DataFrame | None:
     asked = lazy(tasks).select(
         "job_id",
         "role",
-        tenant=nw.col(who).fill_null("unknown"),
+        tenant=nw.col(who).fill_null(UNKNOWN),
         asked=gpu_milli_of_instance(),
         weight=nw.col("instances") * runtime().fill_null(1.0),
     )
@@ -111,8 +113,16 @@ def with_charges(totals: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _waits(tenant: str) -> str:
-    return f"{tenant} together wait" if tenant == OTHERS else f"{tenant} waits"
+def _does(tenant: str, verb: str) -> str:
+    """Return who does it: of those whose name is not known, and of those too many to name, there are several."""
+    if tenant in (OTHERS, UNKNOWN):
+        return f"{tenant} together {verb}" if tenant == OTHERS else f"tenants not known {verb}"
+    return f"{tenant} {verb}s"
+
+
+def _begins(text: str) -> str:
+    """Return a sentence that begins with a word of ours in upper case; a tenant's name stays as it is."""
+    return f"T{text[1:]}" if text.startswith("tenants not known ") else text
 
 
 def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
@@ -132,8 +142,9 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
             continue
         remarks.append(
             Remark(
-                f"{most['tenant']} waits most for GPUs that somebody holds: {most['waited_gpu_hours']:,.0f} GPU-hours, "
-                f"{share(most['waited_gpu_hours'] / total)} of all such waiting; its mean wait is "
+                f"{_begins(_does(most['tenant'], 'wait'))} most for GPUs that somebody holds: "
+                f"{most['waited_gpu_hours']:,.0f} GPU-hours, "
+                f"{share(most['waited_gpu_hours'] / total)} of all such waiting; the mean wait is "
                 f"{format_duration(most['mean_wait_seconds'])}."
             )
         )
@@ -145,15 +156,18 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
         pair = between.filter(pl.col("holding") == top["tenant"]).row(0, named=True)
         remarks.append(
             Remark(
-                f"{top['tenant']} holds most of what others wait for: {top['others_wait_gpu_hours']:,.0f} GPU-hours, "
-                f"{share(top['others_wait_gpu_hours'] / for_others)} of what tenants wait for each other, while it has "
-                f"{share(top['gpu_hour_share'])} of all GPU-hours; {_waits(pair['waiting'])} for it most "
+                f"{_begins(_does(top['tenant'], 'hold'))} most of what others wait for: "
+                f"{top['others_wait_gpu_hours']:,.0f} GPU-hours, "
+                f"{share(top['others_wait_gpu_hours'] / for_others)} of what tenants wait for each other, with "
+                f"{share(top['gpu_hour_share'])} of all GPU-hours; {_does(pair['waiting'], 'wait')} for that most "
                 f"({pair['gpu_hours']:,.0f} GPU-hours).",
                 top["others_wait_gpu_hours"] / for_others > 1.5 * (top["gpu_hour_share"] or 1.0),
             )
         )
         if "used_share" in table.columns and top.get("used_share") is not None:
-            remarks.append(Remark(f"{top['tenant']} uses {share(top['used_share'])} of the GPU time it is given."))
+            remarks.append(
+                Remark(f"{_begins(_does(top['tenant'], 'use'))} {share(top['used_share'])} of the GPU time held.")
+            )
     own = charges.filter(pl.col("waiting") == pl.col("holding"))
     own_total = float(own.filter(pl.col("waiting") != OTHERS)["gpu_hours"].sum())
     if own_total > 0.5 * total:

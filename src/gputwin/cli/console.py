@@ -6,9 +6,10 @@ import io
 import json
 import math
 import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -42,7 +43,10 @@ __all__ = [
 
 SCREENS = 88
 """Lines of two screens; what is longer is shown by --full."""
+_LEAST_LINES = 48
 _LAST_LINES = 3
+_CAUGHT: ContextVar[dict[str, Any] | None] = ContextVar("caught", default=None)
+"""Where the data of a verb go besides, for one that runs others."""
 _TABLES: ContextVar[list[Table] | None] = ContextVar("tables", default=None)
 """Where tables go that are wanted as data."""
 _NUMBER = re.compile(r"[-–−+]?\.?\d[\d,.]*(?=[\s%]|$)|[-–]?$")
@@ -63,6 +67,9 @@ def emit(
     main: Callable[[], pl.DataFrame] | None = None,
 ) -> None:
     """Print `data` as JSON, the verb's `main` table as asked for by --as, or call `render` to show it to a person."""
+    caught = _CAUGHT.get()
+    if caught is not None:
+        caught.update(_plain(data))
     wanted = settings().as_
     if as_json or wanted == "json":
         # Escaped, so that it is the same JSON whatever encoding the terminal or pipe has.
@@ -73,14 +80,31 @@ def emit(
         _show(render)
 
 
+@contextmanager
+def caught_data() -> Iterator[dict[str, Any]]:
+    """Yield a mapping that gets what verbs called inside give as data, however they print it."""
+    caught: dict[str, Any] = {}
+    token = _CAUGHT.set(caught)
+    try:
+        yield caught
+    finally:
+        _CAUGHT.reset(token)
+
+
+def two_screens() -> int:
+    """Return how many lines two screens of this terminal have, at least 2 × 24; 2 × 44 where there is no terminal."""
+    return max(2 * shutil.get_terminal_size((80, SCREENS // 2)).lines, _LEAST_LINES)
+
+
 def _show(render: Callable[[], None]) -> None:
     """Print what `render` does, no longer than two screens unless everything is asked for."""
     shown = io.StringIO()
     with redirect_stdout(shown):
         render()
     lines = shown.getvalue().splitlines()
-    if len(lines) > SCREENS and not settings().full:
-        kept = SCREENS - _LAST_LINES - 1
+    most = two_screens()
+    if len(lines) > most and not settings().full:
+        kept = most - _LAST_LINES - 1
         more = f"… {len(lines) - kept - _LAST_LINES:,} more lines: --full"
         lines = [*lines[:kept], more, *lines[-_LAST_LINES:]]
     sys.stdout.write("".join(f"{line}\n" for line in lines))

@@ -32,13 +32,13 @@ def run(
     """
     from gputwin.analysis import analyze
     from gputwin.core.machine_code import config
+    from gputwin.core.processors import processors
     from gputwin.report import write_report
     from gputwin.report.compile import compile_ahead
     from gputwin.report.demo import CLUSTER, REPLICATES, SCHEDULERS, demonstrate
     from gputwin.report.sections.comparison import differences, next_steps, side_by_side
     from gputwin.report.study import study_section
     from gputwin.report.timeline import Timeline
-    from gputwin.simulation.batch import processors
     from gputwin.simulation.cluster import open_cluster
     from gputwin.simulation.engine.compiled import is_compiled
     from gputwin.simulation.load import check_load

@@ -118,11 +118,12 @@ for verb in (
     compile,
     bench,
 ):
-    app.command(verb.__name__.rpartition(".")[2])(with_common_options(verb.run))
+    name = verb.__name__.rpartition(".")[2]
+    app.command(name)(with_common_options(verb.run, name))
 for group in (traces.app, reproduce.app, runs.app):
     for command in group.registered_commands:
         if command.callback is not None:
-            command.callback = with_common_options(command.callback)
+            command.callback = with_common_options(command.callback, str(command.name))
 
 
 def run() -> None:

@@ -47,7 +47,8 @@ def run_pools(given: PoolArguments) -> None:
     from gputwin.autoscaling.nodes.manifest import one_manifest, with_node_pool
     from gputwin.autoscaling.nodes.options import checkpoints_of, supply_of
     from gputwin.autoscaling.nodes.read import open_pools
-    from gputwin.autoscaling.nodes.report import report_pools, write_report
+    from gputwin.autoscaling.nodes.report import report_pools
+    from gputwin.report.node_pools import write_pools_report
     from gputwin.traces.locate import open_trace
 
     manifest = one_manifest(given.policies, given.rules, given.target) if given.policies else None
@@ -60,9 +61,10 @@ def run_pools(given: PoolArguments) -> None:
         rules = [pools.rule]
     supply = supply_of(given.availability, given.zones or (), given.hazard, given.prices, given.price_power)
     with progress(given.quiet or given.json) as step:
+        trace = open_trace(given.trace, given.format, step)
         report = report_pools(
             pools,
-            open_trace(given.trace, given.format, step),
+            trace,
             supply,
             checkpoints_of(given.checkpoint, supply),
             rules=rules,
@@ -73,7 +75,7 @@ def run_pools(given: PoolArguments) -> None:
             step=step,
         )
         if given.output is not None:
-            write_report(report, given.output)
+            write_pools_report(given.output, trace, report)
     data = {**report.to_json(), "directory": None if given.output is None else str(given.output)}
     emit(data, given.json, lambda: _render(report, given.output))
 
@@ -83,16 +85,17 @@ def _choose(given: PoolArguments, target: str) -> None:
     from gputwin.autoscaling.nodes.choose import SHARES, choose_pools, parse_wait_target
     from gputwin.autoscaling.nodes.options import checked_rules, checkpoints_of, options_of, supply_of
     from gputwin.autoscaling.nodes.read import open_pools
-    from gputwin.autoscaling.nodes.report import write_choice
+    from gputwin.report.node_pools import write_choice_report
     from gputwin.traces.locate import open_trace
 
     wanted, pools, rules = parse_wait_target(target), open_pools(given.cluster), checked_rules(given.rules)
     supply = supply_of(given.availability, given.zones or (), given.hazard, given.prices, given.price_power)
     options = options_of(supply, checkpoints_of(given.checkpoint, supply), given.seed, given.placement)
     with progress(given.quiet or given.json) as step:
+        trace = open_trace(given.trace, given.format, step)
         choice = choose_pools(
             pools,
-            open_trace(given.trace, given.format, step),
+            trace,
             options,
             wanted,
             rules=rules,
@@ -102,7 +105,7 @@ def _choose(given: PoolArguments, target: str) -> None:
             step=step,
         )
         if given.output is not None:
-            write_choice(choice, given.output)
+            write_choice_report(given.output, trace, choice)
     data = {**choice.to_json(), "directory": None if given.output is None else str(given.output)}
     emit(data, given.json, lambda: _render_choice(choice, given.output))
 
@@ -128,12 +131,14 @@ def _render_choice(choice: Choice, output: Path | None) -> None:
     table(f"Tried on the first {days} ({choice.jobs[0]:,} jobs)", columns, rows(choice.tried))
     table(f"On the rest ({choice.jobs[1]:,} jobs)", columns, rows(choice.shown))
     if output is not None:
-        say(f"written: {output}")
+        say(f"report: {output / 'pools.html'}")
 
 
 def _render(report: PoolReport, output: Path | None) -> None:
     from gputwin.core.units import format_duration
+    from gputwin.report.sections.node_pools import pools_verdict
 
+    say(pools_verdict(report).text)
     say(report.headline())
     rows = [
         [
@@ -174,4 +179,4 @@ def _render(report: PoolReport, output: Path | None) -> None:
     for sentence in report.notes():
         say(f"- {sentence}")
     if output is not None:
-        say(f"written: {output}")
+        say(f"report: {output / 'pools.html'}")

@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from io import StringIO, TextIOWrapper
 from pathlib import Path
 
-from gputwin.core.atomic import atomic_file
+from gputwin.core.atomic import atomic_file, check_ours
 from gputwin.core.errors import UserError
 from gputwin.core.overwriting import may_overwrite
 
@@ -20,6 +20,27 @@ FORMS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table"}
 REPORT = ".html"
 FOLDER_ONLY = frozenset({"demo", "generate", "ingest", "merge", "slice", "split", "study", "tune", "fetch"})
 """What these verbs write are several files; a name that ends like one file is a mistake."""
+MARKERS: dict[str, tuple[str, ...]] = {
+    "analyze": ("analysis.json",),
+    "autoscale": ("autoscale.json", "pools.json", "choice.json"),
+    "demo": ("index.sqlite", "raw/.synthetic"),
+    "fetch": (".downloads/checksums.json",),
+    "forecast": ("forecast.json",),
+    "generate": ("trace.json",),
+    "ingest": ("trace.json",),
+    "merge": ("trace.json",),
+    "mig": ("mig.json",),
+    "place": ("placement.json", "moves.parquet", "over_time.parquet"),
+    "plan": ("plan.json",),
+    "profile": ("model/model.json",),
+    "queueing": ("queueing.json",),
+    "simulate": ("run.json",),
+    "slice": ("trace.json",),
+    "split": ("train/trace.json", "test/trace.json"),
+    "study": ("index.sqlite",),
+    "tune": ("simulations.jsonl", "tuning.json"),
+}
+"""Verb that writes a folder → files by which it knows a folder of its own."""
 
 
 def is_file_name(path: Path | None) -> bool:
@@ -30,6 +51,12 @@ def is_file_name(path: Path | None) -> bool:
 def refuse_file_name(verb: str, path: Path) -> None:
     """Raise: this verb writes a folder."""
     raise UserError(f"'{path}' ends like a file, and {verb} writes a folder; name a folder")
+
+
+def check_folder(verb: str, path: Path) -> None:
+    """Raise where the verb would write into a folder that is not its own, before it does hours of work."""
+    if verb in MARKERS:
+        check_ours(path, *MARKERS[verb])
 
 
 @contextmanager

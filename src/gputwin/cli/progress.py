@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -10,8 +9,7 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from gputwin.cli.settings import settings
-
-_PART = re.compile(r"(\d[\d,]*) of (\d[\d,]*)")
+from gputwin.core.steps import PART, share_done
 
 
 class Step(Protocol):
@@ -21,18 +19,9 @@ class Step(Protocol):
         """Show the step."""
 
 
-def share_done(step: str) -> float | None:
-    """Return the share that a step like "trial 3 of 20" says is done before it; None where it says none."""
-    found = _PART.search(step)
-    if not found:
-        return None
-    part, whole = (int(text.replace(",", "")) for text in found.groups())
-    return (part - 1) / whole if 0 < part <= whole else None
-
-
 def _beginning(step: str) -> str:
     """Return what all parts of a step have in common: "backtest, model " of "backtest, model 3 of 17: ets"."""
-    found = _PART.search(step)
+    found = PART.search(step)
     return step[: found.start()] if found else step
 
 

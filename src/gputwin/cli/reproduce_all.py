@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import io
-import json as json_format
 import sys
 import time
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from gputwin.cli import reproduce, reproduce_comparison, reproduce_schedulers
-from gputwin.cli.console import Json, Quiet, emit, say, table
+from gputwin.cli.console import Json, Quiet, caught_data, emit, say, table
 
 if TYPE_CHECKING:
     from gputwin.studies.reproduce.kept import Kept
@@ -78,6 +77,7 @@ def everything(
     from gputwin.core.errors import UserError
     from gputwin.core.units import format_duration
     from gputwin.studies.reproduce.kept import Kept
+    from gputwin.studies.reproduce.key_figures import key_figures
     from gputwin.studies.reproduce.sources import RESULTS, located
 
     folders = data or [Path()]
@@ -86,7 +86,7 @@ def everything(
             raise UserError(f"'{folder}' is no folder; name one with the publishers' files")
     if unknown := set(only or ()) - set(_COMMANDS):
         raise UserError(f"unknown result '{min(unknown)}'; known: {', '.join(_COMMANDS)}")
-    rows, found = [], {}
+    rows, found, figures = [], {}, []
     wanted = [result for result in RESULTS if not only or result.name in only]
     for number, result in enumerate(wanted, start=1):
         files, missing = located(result, folders)
@@ -99,40 +99,45 @@ def everything(
             sys.stdout.flush()
         begin = time.monotonic()
         try:
-            shown, was_kept = _shown(result.name, {**files, **part}, Kept(keep) if keep else None, json, quiet)
+            made, was_kept = _made(result.name, {**files, **part}, Kept(keep) if keep else None, quiet or json)
         except UserError as error:
             rows.append((result, f"left out: {error}"))
             continue
-        if json:
-            found[result.name] = shown
-        else:
-            sys.stdout.write(f"{shown}\n")
+        found[result.name] = made["data"]
+        figures += [[result.name, *figure] for figure in key_figures(result.name, made["data"])]
+        if not json:
+            sys.stdout.write(f"{made['text']}\n")
             say("kept from before" if was_kept else f"took {format_duration(time.monotonic() - begin)}")
         rows.append((result, "shown in part: --whole for all" if part else "shown"))
     status = [{"name": result.name, "shows": result.shows, "status": text} for result, text in rows]
-    emit({"results": status, "found": found}, json, lambda: _render(rows))
+    emit({"results": status, "found": found}, json, lambda: _render(rows, figures))
 
 
-def _shown(name: str, options: dict[str, Any], kept: Kept | None, json: bool, quiet: bool) -> tuple[Any, bool]:
-    """Return what a result shows, as data or as text, and whether it was kept from before."""
-    made_as = {**options, "form": "data" if json else "text"}
-    if kept is not None and (before := kept.find(name, made_as)) is not None:
+def _made(name: str, options: dict[str, Any], kept: Kept | None, quiet: bool) -> tuple[dict[str, Any], bool]:
+    """Return a result as data and as text, and whether it was kept from before."""
+    if kept is not None and (before := kept.find(name, options)) is not None:
         return before, True
-    shown = _run(_COMMANDS[name], options, json, quiet)
+    made = _run(_COMMANDS[name], options, quiet)
     if kept is not None:
-        kept.keep(name, made_as, shown)
-    return shown, False
+        kept.keep(name, options, made)
+    return made, False
 
 
-def _run(command: Callable[..., None], options: dict[str, Any], json: bool, quiet: bool) -> Any:
-    """Return what a command gives as data, or what it shows a person."""
+def _run(command: Callable[..., None], options: dict[str, Any], quiet: bool) -> dict[str, Any]:
+    """Return what a command gives as data, and what it shows a person."""
     own = {name: p.default for name, p in inspect.signature(command).parameters.items()}
     shown = io.StringIO()
-    with redirect_stdout(shown):
-        command(**{**own, **options, "json": json, "quiet": quiet})
-    return json_format.loads(shown.getvalue()) if json else shown.getvalue().rstrip("\n")
+    with redirect_stdout(shown), caught_data() as data:
+        command(**{**own, **options, "json": False, "quiet": quiet})
+    return {"data": data, "text": shown.getvalue().rstrip("\n")}
 
 
-def _render(rows: list[tuple[Published, str]]) -> None:
+def _render(rows: list[tuple[Published, str]], figures: list[list[str]]) -> None:
+    from gputwin.cli.terminal import print_table
+    from gputwin.core.table import Kind, Table
+
     say()
     table("Published results", ["name", "status", "what"], [[r.name, text, r.shows] for r, text in rows])
+    if figures:
+        kinds = {"name": Kind.TEXT, "figure": Kind.TEXT, "published": Kind.NUMBER, "ours": Kind.NUMBER}
+        print_table(Table("Published figures and ours", kinds, tuple(map(tuple, figures))), full=True)

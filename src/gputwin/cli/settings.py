@@ -52,13 +52,12 @@ def settings() -> Settings:
 
 
 @contextmanager
-def _destination(
-    own: inspect.Signature, run: Callable[..., Any], given: dict[str, Any], asked: dict[str, Any]
-) -> Iterator[str]:
+def _destination(own: inspect.Signature, verb: str, given: dict[str, Any], asked: dict[str, Any]) -> Iterator[str]:
     """Yield the form in which the verb prints; a file named by -o gets it, or the report, and `given` says so."""
     from gputwin.cli.output_file import (
         FOLDER_ONLY,
         REPORT,
+        check_folder,
         check_replaceable_file,
         is_file_name,
         printed_to,
@@ -72,9 +71,10 @@ def _destination(
         # A report knows those of its own kind and replaces no other.
         check_replaceable_file(path)
     if not isinstance(path, Path) or _writes_a_file(own) or not (asked.get("output_file") or is_file_name(path)):
+        if isinstance(path, Path):
+            check_folder(verb, path)
         yield form
         return
-    verb = run.__name__ if run.__name__ != "run" else run.__module__.rpartition(".")[2]
     if verb in FOLDER_ONLY:
         refuse_file_name(verb, path)
     if "output" in own.parameters:
@@ -95,8 +95,8 @@ def _writes_a_file(own: inspect.Signature) -> bool:
     return any(str(getattr(option, "metavar", "")).startswith("FILE") for option in options)
 
 
-def with_common_options(run: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the verb with the options all verbs take."""
+def with_common_options(run: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Return the verb of this name with the options all verbs take."""
     own = inspect.signature(run, eval_str=True)
     has_format = "format" in own.parameters
     common: dict[str, tuple[Any, Any]] = {"full": (_Full, False), "verbose": (_Verbose, False)}
@@ -104,19 +104,19 @@ def with_common_options(run: Callable[..., Any]) -> Callable[..., Any]:
     if "output" not in own.parameters:
         common["output_file"] = (_OutputFile, None)
     keyword = inspect.Parameter.KEYWORD_ONLY
-    extra = [inspect.Parameter(name, keyword, default=d, annotation=a) for name, (a, d) in common.items()]
+    extra = [inspect.Parameter(option, keyword, default=d, annotation=a) for option, (a, d) in common.items()]
     parameters = [p.replace(kind=keyword) for p in own.parameters.values()]
 
     @functools.wraps(run)
     def verb(**given: Any) -> Any:
         from gputwin.core.overwriting import overwriting
 
-        asked = {name: given.pop(name) for name in common}
+        asked = {option: given.pop(option) for option in common}
         if has_format and given["format"] in tuple(As):
             # No raw input is of a format with such a name: what is printed is meant.
             asked["as_"] = As(given["format"])
             given["format"] = None
-        with overwriting(bool(asked["force"])), _destination(own, run, given, asked) as form:
+        with overwriting(bool(asked["force"])), _destination(own, name, given, asked) as form:
             token = _SETTINGS.set(Settings(asked["full"], asked["verbose"], form))
             try:
                 return run(**given)

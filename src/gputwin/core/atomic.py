@@ -72,20 +72,28 @@ def _sibling(path: Path) -> Path:
     return path.with_name(f".{secrets.token_hex(6)}.{path.name}")
 
 
-def _check_replaceable(path: Path, marker: str | None) -> None:
-    if not path.exists():
-        return
-    if not path.is_dir():
+def check_ours(path: Path, *markers: str) -> None:
+    """Raise where a folder stands at `path` that is not empty and has none of the files by which ours are known.
+
+    Where the user lets others' work be overwritten, nothing is asked of a folder.
+    """
+    if path.exists() and not path.is_dir():
         raise UserError(f"'{path}' is a file; name a folder")
-    if path.is_mount() or path == Path.cwd():
-        what = "a mount point" if path.is_mount() else "the current folder"
-        raise UserError(f"'{path}' is {what} and cannot be replaced; name a folder inside it")
-    if any(path.iterdir()) and not (marker and (path / marker).is_file()) and not may_overwrite():
-        lacks = f" and has no {marker}" if marker else ""
+    if may_overwrite() or not path.is_dir() or not any(path.iterdir()):
+        return
+    if not any((path / marker).is_file() for marker in markers):
+        lacks = f" and has no {' or '.join(markers)}" if markers else ""
         raise UserError(
             f"refusing to overwrite '{path}': the folder is not empty{lacks}, so it is not one of ours;"
             " name another folder, or give --force"
         )
+
+
+def _check_replaceable(path: Path, marker: str | None) -> None:
+    if path.is_dir() and (path.is_mount() or path == Path.cwd()):
+        what = "a mount point" if path.is_mount() else "the current folder"
+        raise UserError(f"'{path}' is {what} and cannot be replaced; name a folder inside it")
+    check_ours(path, *([marker] if marker else []))
 
 
 def _put_in_place(fresh: Path, path: Path) -> None:

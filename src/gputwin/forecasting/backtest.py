@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -112,13 +113,13 @@ def backtest(
     seconds: dict[str, float] = {}
     skipped: dict[str, str] = {}
     for k, spec in enumerate(specs):
-        progress(f"backtest, model {k + 1} of {len(specs)}: {spec.name}")
+        step = f"backtest, model {k + 1} of {len(specs)}: {spec.name}"
         began = time.process_time()
         try:
             if spec.extra and spec.module:
                 require(spec.module, extra=spec.extra)
             settings = dict((parameters or {}).get(spec.name, {}))
-            forecasts[spec.name] = _walk(spec, settings, series, plan, leads, curves)
+            forecasts[spec.name] = _walk(spec, settings, series, plan, leads, curves, partial(_tell, progress, step))
         except UserError as error:
             if not (models is None if skip is None else skip):
                 raise
@@ -128,6 +129,10 @@ def backtest(
     return Backtest(series, plan, leads, forecasts, actuals, seconds, skipped)
 
 
+def _tell(progress: Callable[[str], None], step: str, part: str) -> None:
+    progress(f"{step}, {part}")
+
+
 def _walk(
     spec: Spec,
     settings: Mapping[str, object],
@@ -135,12 +140,14 @@ def _walk(
     plan: Schedule,
     leads: Sequence[int],
     curves: dict[str, object] | None,
+    progress: Callable[[str], None],
 ) -> Floats:
     """Return one model's forecasts at every origin: fitted at each refit, used until the next."""
     rarest = tuple(dict.fromkeys((plan.first, plan.test)))
     refits = (plan.refits, plan.rare_refits, rarest)[spec.costly]
     result = np.empty((plan.end - plan.first, len(leads), len(series.names)))
-    for at, stop in zip(refits, (*refits[1:], plan.end), strict=True):
+    for k, (at, stop) in enumerate(zip(refits, (*refits[1:], plan.end), strict=True)):
+        progress(f"fit {k + 1} of {len(refits)}")
         history = series.head(at)
         model = spec.make(**settings).fit(history, leads)
         if curves is not None and at <= plan.test and hasattr(model, "curve_"):

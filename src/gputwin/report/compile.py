@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from gputwin.core.processors import processors
 from gputwin.report.demo import CLUSTER, OTHERS, SCHEDULERS, part
-from gputwin.simulation.batch import Batch, processors
+from gputwin.simulation.batch import Batch
 from gputwin.simulation.scenario import scenario_of
 from gputwin.simulation.simulate import simulate_scenario
 from gputwin.traces.dataset import Trace

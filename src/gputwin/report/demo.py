@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from gputwin.core.errors import UserError
+from gputwin.core.processors import processors
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.report.page import Section, Statement
 from gputwin.report.sections.comparison import shown_metric
 from gputwin.report.timeline import Timeline
-from gputwin.simulation.batch import Batch, processors
+from gputwin.simulation.batch import Batch
 from gputwin.simulation.scenario import Scenario
 from gputwin.studies.comparison import Comparison
 from gputwin.studies.store import RunStore

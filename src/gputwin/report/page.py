@@ -131,7 +131,7 @@ class Section:
         return _cut(self._first_words(), _MOST_GIST)
 
     def _first_words(self) -> str:
-        """Return the section's statement, else a finding, figure or sentence."""
+        """Return the section's statement, else a finding, figure or sentence, else what tables and charts it has."""
         for part in self.parts:
             if isinstance(part, Statement):
                 return part.text
@@ -147,7 +147,7 @@ class Section:
                 return part.text
             if isinstance(part, Bullets) and part.items:
                 return part.items[0]
-        return ""
+        return "; ".join(part.title for part in self.parts if isinstance(part, TablePart | FigurePart))
 
 
 __all__ = [

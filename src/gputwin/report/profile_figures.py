@@ -65,9 +65,7 @@ def error_cdf(frame: pl.DataFrame) -> go.Figure:
             hovertemplate="%{y:.1%} within × %{x:.2f}",
         )
     figure.add_vline(x=2)
-    figure.update_layout(
-        showlegend=True, legend={"orientation": "v", "x": 0.99, "xanchor": "right", "y": 0.02, "yanchor": "bottom"}
-    )
+    figure.update_layout(showlegend=True)
     return figure
 
 

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 
 from gputwin.core.errors import GputwinError, UserError, shorten
 from gputwin.server.tasks import BusyError, State, Task
+from gputwin.server.wording import in_page
 from gputwin.server.workspace import MissingError
 
 _TICK = 0.05
@@ -118,7 +119,7 @@ def answer_errors(app: FastAPI) -> None:
 
     async def tell(_: Request, error: Exception) -> JSONResponse:
         status = 404 if isinstance(error, MissingError) else 429 if isinstance(error, BusyError) else 400
-        return Json({"detail": str(error)}, status_code=status)
+        return Json({"detail": in_page(str(error))}, status_code=status)
 
     async def fault(request: Request, error: Exception) -> JSONResponse:
         # The path alone: a query may carry what is nobody's business.

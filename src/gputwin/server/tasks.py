@@ -21,7 +21,9 @@ from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
 from gputwin.core.errors import GputwinError, shorten
+from gputwin.core.steps import share_done
 from gputwin.server.settings import Limits
+from gputwin.server.wording import in_page
 
 _KEPT = 500
 _TICK = 0.1
@@ -259,14 +261,14 @@ def run_work(work: Work, told: Connection) -> None:
         now = time.monotonic()
         if now - last > _TICK or done is None:
             last = now
-            told.send(("step", text, done))
+            told.send(("step", text, share_done(text) if done is None else done))
 
     try:
         told.send(("done", work.function(step=step, **work.arguments)))
     except MemoryError:
         told.send(("failed", _GONE))
     except GputwinError as error:
-        told.send(("failed", str(error)))
+        told.send(("failed", in_page(str(error))))
     except BaseException as error:
         if os.environ.get("GPUTWIN_DEBUG"):
             raise

@@ -40,7 +40,16 @@ Step = Callable[..., None]
 
 
 def read_upload(
-    *, step: Step, files: list[str], traces: str, name: str, format: str | None, map: str | None, guess: bool, zone: str
+    *,
+    step: Step,
+    files: list[str],
+    traces: str,
+    name: str,
+    format: str | None,
+    map: str | None,
+    guess: bool,
+    zone: str,
+    lenient: bool,
 ) -> dict[str, Any]:
     """Save the trace in uploaded files below `traces` and return its id; paths of this machine are not told."""
     folder = str(Path(files[0]).parent)
@@ -48,7 +57,7 @@ def read_upload(
     tempfile.tempdir = folder
     try:
         mapping = parse_map(map, "tasks", zone or None) if map else None
-        options = Options(format=format, mapping=mapping, guess=guess, zone=zone or None)
+        options = Options(format=format, lenient=lenient, mapping=mapping, guess=guess, zone=zone or None)
         trace = ingest([Path(f) for f in files], options=options, progress=step)
         return _keep(trace, Path(traces), name)
     except UserError as error:
@@ -82,7 +91,7 @@ def simulate_run(*, step: Step, scenario: dict[str, Any], key: str, store: str) 
 
 def write_document(*, step: Step, kind: str, path: str, **settings: Any) -> dict[str, Any]:
     """Write the document of this kind to the file `path` and return the name of the file."""
-    write_json(Path(path), DOCUMENTS[kind](step, **settings))
+    write_json(Path(path), without_commands(DOCUMENTS[kind](step, **settings)))
     return {"id": Path(path).stem}
 
 
@@ -95,7 +104,7 @@ def trace_document(step: Step, trace: str) -> dict[str, Any]:
         check = check_load(opened, cluster_for(opened, None))
     subject = Subject.of(opened, check=check)
     step("drawing")
-    return without_commands(document_of(subject.title, sections_of(subject)))
+    return document_of(subject.title, sections_of(subject))
 
 
 def run_document(step: Step, run: str, trace: str | None) -> dict[str, Any]:
@@ -222,12 +231,14 @@ def autoscale_document(step: Step, trace: str, load: float) -> dict[str, Any]:
 
     opened = Trace.open(Path(trace))
     result = compare_rules(service_of(opened, load_factor=load), ScalingOptions(), step)
-    return document_of("Scaling rules", [autoscale(result)])
+    own = autoscale(result)
+    return document_of("Scaling rules", [Section(own.id, own.title, own.parts, own.notes, own.question)])
 
 
 def without_commands(document: dict[str, Any]) -> dict[str, Any]:
     """Return the document without what to type next: a page has buttons for it."""
-    return {**document, "answer": {**document["answer"], "next_steps": []}}
+    answer = document["answer"]
+    return {**document, "answer": {**answer, "next_steps": [s for s in answer["next_steps"] if "`" not in s]}}
 
 
 def opened_first(document: dict[str, Any]) -> dict[str, Any]:

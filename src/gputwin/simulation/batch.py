@@ -23,6 +23,7 @@ from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 from gputwin.core.errors import GputwinError
+from gputwin.core.processors import processors
 from gputwin.simulation.engine.compiled import is_compiled
 
 T = TypeVar("T")
@@ -81,11 +82,6 @@ def _read(path: str, parts: tuple[tuple[int, int], ...]) -> Shared[Any]:
         whole = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     stream, *arrays = (whole[begin : begin + size] for begin, size in parts)
     return Shared(pickle.loads(stream, buffers=arrays))
-
-
-def processors() -> int:
-    """Return how many processors this process may use."""
-    return len(os.sched_getaffinity(0))
 
 
 def workers_for(jobs: int) -> int:

@@ -35,7 +35,8 @@ _AMOUNTS = {
 }
 _REQUEST = (*_AMOUNTS.values(), "gpu_models_allowed", "limited_application")
 _NO_LIMIT = -1
-_EVERYONE = "everyone"
+_EVERYONE, _UNKNOWN = "everyone", "unknown"
+"""Who has jobs without a tenant: all, where no job has one."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +166,8 @@ def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame)
     count = pl.col("gpu_count").fill_null(0).cast(pl.Int64)
     milli = whole if share == "exclusive" else pl.col("gpu_milli").cast(pl.Int64).fill_null(whole)
     asks = (count > 0) & (pl.col("gpu_milli").fill_null(WHOLE_GPU_MILLI) > 0)
+    has_owners = any(tasks[name].is_not_null().any() for name in ("tenant", "user"))
+    nobody = _UNKNOWN if has_owners else _EVERYONE
     return tasks.with_columns(
         pl.when(asks).then(count).otherwise(0).alias("gpu_count"),
         pl.when(asks).then(milli).otherwise(0).alias("gpu_milli"),
@@ -179,7 +182,7 @@ def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame)
         .otherwise(pl.lit(""))
         .alias("limited_application"),
         believed(tasks, predict).alias("predicted"),
-        pl.coalesce("tenant", "user", pl.lit(_EVERYONE)).alias("tenant"),
+        pl.coalesce("tenant", "user", pl.lit(nobody)).alias("tenant"),
         pl.col("priority").cast(pl.Float64).fill_null(0.0),
     )
 

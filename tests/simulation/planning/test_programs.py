@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gputwin.simulation.planning.interior import SharingProgram, solve
@@ -29,6 +29,7 @@ def drawn(seed, jobs, kind):
 
 
 @settings(max_examples=60, deadline=None)
+@example(441, 1, "gain")  # one job fills a model just as it fills its time: near the optimum the equations are singular
 @given(st.integers(0, 10**6), st.integers(1, 60), st.sampled_from(["level", "gain"]))
 def test_the_interior_solver_reaches_the_optimum_of_highs(seed, jobs, kind):
     program = drawn(seed, jobs, kind)

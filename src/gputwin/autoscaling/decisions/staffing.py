@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Sequence
 
@@ -10,7 +9,6 @@ from gputwin.autoscaling.decisions.interface import Forecast
 from gputwin.queueing.erlang import servers_for_wait
 
 
-@functools.lru_cache(maxsize=4096)
 def replicas_for(
     rate_per_s: float, service_s: float, wait_s: float, share: float, slots: int = 1, service_scv: float = 1.0
 ) -> int:

@@ -7,10 +7,12 @@ approach to the Kaggle load forecasting competition", 2014. Between the leads th
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
+from gputwin.core.processors import processors
 from gputwin.forecasting.features import Features, features
 from gputwin.forecasting.models._boosters import FEW_BINS, REPRODUCIBLE, BoosterModel
 from gputwin.forecasting.models._model import MODELS, Spec, floor_of, interpolated
@@ -53,24 +55,26 @@ class Trees(BoosterModel):
         self.scale_ = np.ones((len(leads), len(series.names)))
         self.boosters_ = {}
         self.floor_ = floor_of(series)
-        for i, lead in enumerate(leads):
-            for j in range(len(series.names)):
-                self._learn_one(series, i, lead, j)
+        pairs = [(i, j) for i in range(len(leads)) for j in range(len(series.names))]
+        # Each booster is made by one thread, so that their number changes no tree; LightGBM lets go of Python meanwhile.
+        with ThreadPoolExecutor(min(processors(), len(pairs))) as threads:
+            learned = threads.map(lambda pair: self._learn_one(series, leads[pair[0]], pair[1]), pairs)
+            for (i, j), found in zip(pairs, learned, strict=True):
+                if found is not None:
+                    self.scale_[i, j], self.boosters_[f"{leads[i]}/{j}"] = found
 
-    def _learn_one(self, series: DemandSeries, row: int, lead: int, column: int) -> None:
+    def _learn_one(self, series: DemandSeries, lead: int, column: int) -> tuple[float, Any] | None:
+        """Return the scale of what is learned and the booster; None where there is nothing to learn."""
         import lightgbm
 
         made = features(series, column, lead, self.relative)
         target, usable = self._target(series, made, lead, column)
         spread = float(target[usable].std()) if usable.any() else 0.0
         if usable.sum() < self.shortest // 2 or spread == 0.0:
-            return
-        if self.objective != "tweedie":
-            self.scale_[row, column] = spread
-        else:
-            self.scale_[row, column] = float(target[usable].mean()) or 1.0
-        data = lightgbm.Dataset(made.matrix[usable], target[usable] / self.scale_[row, column], params={**FEW_BINS})
-        self.boosters_[f"{lead}/{column}"] = lightgbm.train(self._settings(int(usable.sum())), data, self.rounds)
+            return None
+        scale = spread if self.objective != "tweedie" else float(target[usable].mean()) or 1.0
+        data = lightgbm.Dataset(made.matrix[usable], target[usable] / scale, params={**FEW_BINS})
+        return scale, lightgbm.train(self._settings(int(usable.sum())), data, self.rounds)
 
     def _target(self, series: DemandSeries, made: Features, lead: int, column: int) -> tuple[Floats, Any]:
         """Return what to learn per origin, and where it is known and features are not mostly missing."""

@@ -4,7 +4,11 @@
   "use strict";
   const KEY = "gputwin-theme";
   const PRINT_WIDTH = 660;
+  const PRINT_HEIGHT = 260;
+  const PANELS_HEIGHT = 400;
   const BRIEF_HEIGHT = 190;
+  // Higher ones have a row for each of many names.
+  const ORDINARY_HEIGHT = 480;
   const root = document.documentElement;
   const dark = matchMedia("(prefers-color-scheme: dark)");
   // By default Plotly offers to send a chart's data to its makers' server; nothing leaves this page.
@@ -70,6 +74,9 @@
         if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
         if (width) layout.width = width;
         if (width && document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
+        else if (width && layout.height <= ORDINARY_HEIGHT) layout.height = Math.min(layout.height, PRINT_HEIGHT);
+        else if (width && layout.yaxis2) layout.height = Math.min(layout.height, PANELS_HEIGHT);
+        place.style.height = `${layout.height}px`;
         const image = { filename: place.dataset.figure, scale: 2 };
         return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
       }));

@@ -92,10 +92,9 @@ def next_steps(compared: Comparison) -> tuple[str, ...]:
     if len(compared.labels) < 2:
         return ("Run the trace under other rules and compare: `gputwin simulate TRACE --order sjf -o other`.",)
     if best == compared.baseline:
-        return (
-            f"Keep the rules of {best}.",
-            "Or ask how many nodes would shorten waits: `gputwin plan TRACE --target p95_wait=10m`.",
-        )
+        nobody_waits = _best(compared)["p95 wait"] == 0
+        asked = "how few nodes would do" if nobody_waits else "how many nodes would shorten waits"
+        return (f"Keep the rules of {best}.", f"Or ask {asked}: `gputwin plan TRACE --target p95_wait=10m`.")
     if not is_proven(compared):
         return ("Compare over more seeds, or a longer trace, before changing anything: the difference may be chance.",)
     return (

@@ -26,7 +26,8 @@ from gputwin.report.page import (
 )
 from gputwin.report.timeline import Timeline
 
-_MOST_HISTORY = 400
+_LEAST_HISTORY, _TIMES_HORIZON = 72, 8
+"""Bins of history beside a forecast: few enough that the forecast itself can be seen."""
 _MOST_SERIES = 8
 _COMPARED = 6
 _MUCH_WORSE = -0.02
@@ -156,7 +157,7 @@ def _fan(study: ForecastStudy, timeline: Timeline) -> FigurePart:
     series, made = study.series, study.forecast
     names = series.names[:_MOST_SERIES]
     horizon = int(made.frame["step"].max())  # type: ignore[arg-type]
-    back = min(len(series), max(_MOST_HISTORY, 2 * horizon))
+    back = min(len(series), max(_LEAST_HISTORY, _TIMES_HORIZON * horizon))
     times = series.times()[-back:]
     last = float(times[-1]) + (horizon + 1) * series.bin_seconds
     shown = timeline.until(last)

@@ -100,6 +100,13 @@ def _upload(service: Service) -> b.Block:
         ),
         b.select("format", "Format", formats),
         b.input_field("name", "Name", placeholder="from the file"),
+        b.input_field(
+            "lenient",
+            "Accept cells that do not parse",
+            "checkbox",
+            value=False,
+            help="They become unknown, and the quality report counts them.",
+        ),
     ]
     own = [
         b.input_field(

@@ -88,7 +88,7 @@ def node(service: Service, id_: str, number: int) -> b.Page:
     """Return a node and its jobs."""
     found = node_view(service.workspace.run(id_), number)
     resources = found["resources"]
-    page = _page(service, id_, f"nodes/{number}", f"Node {resources['node_id']}")
+    page = _page(service, id_, f"nodes/{number}", _node_title(str(resources["node_id"])))
     page.crumbs.append(b.link("Cluster", f"/runs/{id_}/cluster"))
     asked = [
         ("GPUs", f"{resources['gpu_count']}", resources.get("gpu_model", "")),
@@ -149,13 +149,13 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
     rows = [
         [
             b.link(j["job_id"], f"{page.path}/{j['row']}"),
+            b.duration(j["wait_seconds"]),
+            CAUSE_WORDS.get(j["main_cause"] or "", "–"),
             j["tenant"] or "unknown",
             j["outcome"].replace("_", " "),
             f"{j['gpus']:g}",
             str(j["instances"]),
             b.duration(j["duration_seconds"]),
-            b.duration(j["wait_seconds"]),
-            CAUSE_WORDS.get(j["main_cause"] or "", "–"),
             "–" if j["bounded_slowdown"] is None else f"{j['bounded_slowdown']:,.2f}",
         ]
         for j in found.to_dicts()
@@ -174,15 +174,16 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
 
 
 def _columns(path: str, query: JobQuery) -> list[dict[str, Any]]:
+    # The wait and its cause stand first: a phone shows no more than that.
     shown = (
         ("job", "code", "job_id"),
+        ("wait", "number", "wait_seconds"),
+        ("mostly", "text", ""),
         ("tenant", "code", "tenant"),
         ("outcome", "text", ""),
         ("GPUs", "number", "gpus"),
         ("instances", "number", ""),
         ("runs for", "number", "duration_seconds"),
-        ("wait", "number", "wait_seconds"),
-        ("mostly", "text", ""),
         ("slowdown", "number", "bounded_slowdown"),
     )
     made = []
@@ -218,6 +219,10 @@ async def job(service: Service, id_: str, row: int) -> b.Page:
     page.blocks.append(b.shown(await settled(lambda: service.explain_document(id_, name), 2.0)))
     page.blocks.append(b.links(b.link("Predicted start", f"/runs/{id_}/jobs/{row}/start")))
     return page
+
+
+def _node_title(name: str) -> str:
+    return name if name.lower().startswith("node") else f"Node {name}"
 
 
 async def start(service: Service, id_: str, row: int) -> b.Page:

@@ -44,6 +44,7 @@ def traces_router(service: Service) -> APIRouter:
         ] = "",
         guess: Annotated[bool, Form(description="Propose what columns mean, and use it unless it is unclear.")] = False,
         zone: Annotated[str, Form(max_length=60)] = "",
+        lenient: Annotated[bool, Form(description="Cells that do not parse become unknown, and are counted.")] = False,
     ) -> TaskRecord:
         limits = service.settings.limits
         if len(files) > limits.upload_files:
@@ -61,6 +62,7 @@ def traces_router(service: Service) -> APIRouter:
                 "map": map or None,
                 "guess": guess,
                 "zone": zone,
+                "lenient": lenient,
             }
             return record(service.upload(folder, [folder / n for n in names], **kept))
         except BaseException:

@@ -18,6 +18,8 @@ TOLERANCE = 1e-8
 MOST_STEPS = 60
 _SHORTEN = 0.995
 """Share of the way to the boundary that a step takes."""
+_STALLED, _DAMPING = 1e-8, 1e-11
+"""A step this short leads nowhere: rounding has made the equations singular, and a little on their diagonal mends that."""
 
 
 @dataclass(frozen=True)
@@ -122,7 +124,7 @@ class _Method:
         x = self.p.rate * y.rate[:, None] + y.time[:, None] + self.gpus * y.gpus
         return np.concatenate([x.ravel(), -y.rate, y.time, y.gpus])
 
-    def factor(self, d: Floats) -> None:
+    def factor(self, d: Floats, damping: float = 0.0) -> None:
         """Eliminate each job's two rows for the weights `d`; what remains couples the models and the level."""
         v = self.split(d)
         self.total = v.x.sum(axis=1) + v.u
@@ -136,7 +138,7 @@ class _Method:
         self.below = np.concatenate([held, np.zeros((self.jobs, 1))], axis=1)
         rest = -(self.above.T @ (self.above / self.pivot[:, None]) + self.below.T @ (self.below / self.total[:, None]))
         index = np.arange(self.models)
-        rest[index, index] += (self.gpus * held).sum(axis=0) + v.w
+        rest[index, index] += (1.0 + damping) * (self.gpus * held).sum(axis=0) + v.w
         if not self.has_level:
             rest[-1, -1] = -1.0
         self.rest = rest
@@ -146,7 +148,10 @@ class _Method:
         rate = (r.rate - self.mean * r.time) / self.pivot
         time = r.time / self.total
         right = np.append(r.gpus, level) - self.above.T @ rate - self.below.T @ time
-        border = np.linalg.solve(self.rest, right)
+        try:
+            border = np.linalg.solve(self.rest, right)
+        except np.linalg.LinAlgError:
+            border = np.full_like(right, np.nan)
         rate = rate - self.above @ border / self.pivot
         time = time - self.below @ border / self.total - self.mean * rate
         return _Rows(rate, time, border[:-1]), float(border[-1])
@@ -165,12 +170,15 @@ class _Method:
             if is_feasible and gap <= tolerance * (1.0 + abs(worth)):
                 return self.split(x).x, level, True
             d = x / z
-            self.factor(d)
-            dx, _, _, dz = self.step(d, z, primal, dual, dual_level, -x * z)
-            ahead = float((x + _longest(x, dx) * dx) @ (z + _longest(z, dz) * dz))
-            target = (ahead / gap) ** 3 * gap / self.size
-            dx, dlevel, dy, dz = self.step(d, z, primal, dual, dual_level, target - x * z - dx * dz)
-            step_x, step_z = (min(1.0, _SHORTEN * _longest(a, b, 1e30)) for a, b in ((x, dx), (z, dz)))
+            for damping in (0.0, _DAMPING):
+                self.factor(d, damping)
+                dx, _, _, dz = self.step(d, z, primal, dual, dual_level, -x * z)
+                ahead = float((x + _longest(x, dx) * dx) @ (z + _longest(z, dz) * dz))
+                target = (ahead / gap) ** 3 * gap / self.size
+                dx, dlevel, dy, dz = self.step(d, z, primal, dual, dual_level, target - x * z - dx * dz)
+                step_x, step_z = (min(1.0, _SHORTEN * _longest(a, b, 1e30)) for a, b in ((x, dx), (z, dz)))
+                if min(step_x, step_z) > _STALLED:
+                    break
             if not np.isfinite(step_x * step_z * dlevel):
                 break
             x, level = x + step_x * dx, level + step_x * dlevel

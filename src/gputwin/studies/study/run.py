@@ -8,7 +8,8 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 from pathlib import Path
 
-from gputwin.simulation.batch import Batch, processors
+from gputwin.core.processors import processors
+from gputwin.simulation.batch import Batch
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import cluster_of_scenario, trace_of
 from gputwin.studies.comparison.compare import Comparison, ScenarioRun, compare

@@ -7,8 +7,9 @@ from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
+from gputwin.core.processors import processors
 from gputwin.core.units import percent
-from gputwin.simulation.batch import Batch, processors
+from gputwin.simulation.batch import Batch
 from gputwin.studies.validation.cases import all_cases
 from gputwin.studies.validation.replicate import Case, Row, settle
 

@@ -32,15 +32,21 @@ const Cards = {
   template: `<dl class="cards"><div v-for="c in cards"><dt>{{ c.label }}</dt><dd :class="{ long: c.value.length > 16 }">{{ keep(c.value) }}</dd><dd v-if="c.note" class="note">{{ keep(c.note) }}</dd></div></dl>`,
 };
 
+// Of more rows than these a phone shows a table to be moved sideways, of fewer one row below the other.
+const FEW_ROWS = 12;
+
 export const Table = {
   components: { Cell },
   props: { part: Object },
   data() { return { chosen: [] }; },
+  computed: {
+    stacks() { return this.part.rows.length <= FEW_ROWS && this.part.columns.length > 2; },
+  },
   methods: {
     go() { location.href = this.part.choose.href + this.chosen.join(","); },
   },
   template: `
-    <div class="table">
+    <div class="table" :class="{ stacks }">
       <p class="table-title">{{ part.title }}</p>
       <div v-if="part.rows.length" class="scroll" tabindex="0" role="region" :aria-label="part.title"><table :aria-label="part.title">
         <thead><tr>
@@ -49,7 +55,7 @@ export const Table = {
         </tr></thead>
         <tbody><tr v-for="(row, i) in part.rows">
           <td v-if="part.choose" class="choose"><input type="checkbox" :value="part.choose.ids[i]" v-model="chosen" :aria-label="'Choose ' + (row[0].text || row[0])"></td>
-          <td v-for="(cell, k) in row" :class="part.columns[k].kind"><Cell :cell="cell" /></td>
+          <td v-for="(cell, k) in row" :class="part.columns[k].kind" :data-name="part.columns[k].name"><Cell :cell="cell" /></td>
         </tr></tbody>
       </table></div>
       <p v-else class="empty">{{ part.empty || "Nothing here yet." }}</p>
