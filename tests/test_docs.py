@@ -12,6 +12,7 @@ from docs.generate import HERE, PAGES
 
 from gputwin.cli.main import main
 from gputwin.simulation.cluster import open_cluster
+from gputwin.simulation.policy import KINDS
 from gputwin.simulation.rules import check_rules
 from gputwin.simulation.scenario import Scenario, read_scenario
 from gputwin.studies.study import Study
@@ -50,6 +51,7 @@ def test_the_policies_in_the_docs_run_by_name_from_the_command_line(tmp_path, ca
     given = ["--cluster", "pai2020", f"--{kind}", name, "--policies", str(path), "--json"]
     assert main(["simulate", "synthetic:pai2020?jobs=200", *given]) == 0
     assert f'"{kind}": "{name}"' in capsys.readouterr().out
+    KINDS[kind].discard(name)
 
 
 def test_a_misspelt_policy_is_one_line_with_a_suggestion(capsys):
