@@ -133,5 +133,8 @@ def test_functions_stay_functions_when_packages_of_their_name_are_imported() -> 
 
 def test_options_become_arguments() -> None:
     assert in_python("pass --lenient to skip") == "pass lenient=True to skip"
-    assert in_python("pass --map 'a=b' --table requests") == "pass map='a=b' table= requests"
+    assert in_python("pass --map 'a=b' --table requests") == "pass map='a=b', table='requests'"
+    assert in_python("it is not one of ours; name another folder, or give --force") == (
+        "it is not one of ours; name another folder"
+    )
     assert in_python("make one with: gputwin simulate -o DIR") == "make one with: gputwin.simulate(…)"

@@ -13,6 +13,7 @@ from gputwin.core.errors import UserError
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.simulate import simulate
 from gputwin.simulation.waits_by_tenant import NOT_BY_HOLDERS, by_tenant
+from gputwin.simulation.workload import workload_of
 from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.schema import TASKS, conform
 
@@ -86,3 +87,9 @@ def test_the_verbs_show_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_a_tenant_that_is_not_there_is_refused() -> None:
     with pytest.raises(UserError, match="it has"):
         by_tenant(simulate(trace(JOBS), CLUSTER)).of("x")
+
+
+@pytest.mark.parametrize(("owners", "named"), [(("a", None), {"a", "unknown"}), ((None, None), {"everyone"})])
+def test_jobs_without_a_tenant_are_everyones_only_where_no_job_has_one(owners: tuple, named: set[str]) -> None:
+    rows = [(str(i), owner, 0.0, 60.0, 1) for i, owner in enumerate(owners)]
+    assert set(workload_of(trace(rows), ("A100",)).tenants) == named

@@ -30,6 +30,15 @@ def test_mean_completion_is_the_published_one(files, policy, rate, within):
     assert abs(result.points[0].difference) <= within
 
 
+def test_draws_give_a_range_around_the_first(files):
+    """At 2.4 jobs an hour some jobs wait for a V100: which model they get is drawn."""
+    (point,) = reproduce(*files, policies=["fifo"], rates=[2.4], draws=2).points
+    (alone,) = reproduce(*files, policies=["fifo"], rates=[2.4], seed=1).points
+    assert point.others == (alone.ours,)
+    assert point.span == (min(point.ours, alone.ours), max(point.ours, alone.ours))
+    assert alone.span == (alone.ours, alone.ours)
+
+
 @pytest.mark.parametrize("trace", ["single", "multiple"])
 def test_the_published_jobs_follow_from_their_seed(files, trace):
     """All 12,000 lengths to the bit: the rule of drawing is the authors' own."""

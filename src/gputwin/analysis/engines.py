@@ -107,8 +107,9 @@ def engine_for(trace: Trace, name: str = "polars") -> Iterator[Engine]:
     with tempfile.TemporaryDirectory(prefix="gputwin-") as temporary:
         if kind == "duckdb":
             duckdb = require("duckdb", extra="duckdb")
-            # Its bar goes to stdout, into the JSON that is asked for there.
-            with duckdb.connect(config={"enable_progress_bar": "false"}) as connection:
+            with duckdb.connect() as connection:
+                # Its bar goes to stdout, into the JSON that is asked for there.
+                connection.execute("SET enable_progress_bar = false")
                 yield _DuckDB(_Files(trace, temporary), connection)
             return
         session, is_ours = _session(master or LOCAL)

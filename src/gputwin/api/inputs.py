@@ -21,6 +21,8 @@ R = TypeVar("R")
 PathText = str | PathLike[str]
 _FLAG = re.compile(r"--([a-z][a-z-]*)(?: (?=')|\b)")
 _SWITCHES = frozenset({"lenient", "strict", "guess", "neural", "what-if"})
+_TABLE = re.compile(r" --table (\w+)")
+_FORCE = re.compile(r", or (?:give|pass) --force\b")
 _COMMAND = re.compile(r"\bgputwin ([a-z]+)(?: -o [A-Z]+)?(?![\w/])")
 
 
@@ -31,6 +33,8 @@ def in_python(text: str) -> str:
         name = match[1]
         return f"{name.replace('-', '_')}={'True' if name in _SWITCHES else ''}"
 
+    # What is in the way is removed by hand: no function overwrites what it did not write.
+    text = _TABLE.sub(r", table='\1'", _FORCE.sub("", text))
     return _COMMAND.sub(lambda m: f"gputwin.{m[1]}(…)", _FLAG.sub(argument, text))
 
 

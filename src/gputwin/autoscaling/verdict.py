@@ -39,7 +39,8 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
         safer = ours.violation_minutes <= theirs.violation_minutes
         said.append(
             f"Hybrid costs {_against(ours.cost.total, theirs.cost.total)} HPA and violates the SLA in "
-            f"{ours.violation_minutes:,} minutes against {theirs.violation_minutes:,}: "
+            f"{ours.violation_minutes:,} {'minute' if ours.violation_minutes == 1 else 'minutes'} "
+            f"against {theirs.violation_minutes:,}: "
             + ("no worse in either." if cheaper and safer else "not better in both.")
         )
     said.append(

@@ -31,6 +31,9 @@ def gavel2020(
         list[float] | None, typer.Option("--rate", help="Only these rates, jobs an hour; repeatable.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of what policies draw; the jobs stay the same.")] = 0,
+    draws: Annotated[
+        int, typer.Option("--draws", min=1, help="Also with the next seeds: least and most of so many draws.")
+    ] = 1,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -41,6 +44,8 @@ def gavel2020(
     Examples:
 
         gputwin reproduce gavel2020 --policy max_min_fairness_perf --rate 4.8
+
+        gputwin reproduce gavel2020 --policy fifo --rate 3.2 --draws 10
 
         gputwin reproduce gavel2020 --trace multiple --policy fifo --json
     """
@@ -57,6 +62,7 @@ def gavel2020(
             policies=policy or tuple(POLICIES),
             rates=rate or (),
             seed=seed,
+            draws=draws,
             progress=step,
         )
 
@@ -69,10 +75,12 @@ def gavel2020(
                 "–" if p.published is None else f"{p.published:.2f}",
                 "–" if p.difference is None else percent(p.difference, 1, signed=True),
                 "yes" if result.is_saturated(p) else "",
+                *([f"{p.span[0]:.2f} to {p.span[1]:.2f}"] if draws > 1 else []),
             ]
             for p in result.points
         ]
         columns = ["policy", "jobs an hour", "ours", "published", "difference", "saturated"]
+        columns += [f"ours, {draws} draws"] if draws > 1 else []
         table(f"Mean completion time, h, trace '{trace}'", columns, rows)
         for name in dict.fromkeys(p.policy for p in result.points):
             worst = result.largest(name)
