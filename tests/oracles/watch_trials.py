@@ -26,6 +26,7 @@ from gputwin.simulation.engine.trials import journal, undo
 from gputwin.simulation.engine.world import BY_BENEFIT, BY_RANK, CONSERVATIVE, ON_BEST_NODE, RUNS
 from gputwin.simulation.interruptions import Checkpoints, Elasticity
 from gputwin.simulation.placement import fgd
+from gputwin.simulation.policy import BACKFILLS
 from gputwin.simulation.rules import Changes, Scheduler
 from gputwin.simulation.run import run
 from gputwin.simulation.tenants import Fairness
@@ -138,6 +139,8 @@ class Watch:
 
 def watched() -> Watch:
     """Return what watches all trials of this process from now on."""
+    # All passes are imported with the rules they belong to, so that none is missed below.
+    BACKFILLS.names()
     watch, original = Watch(), kernel.run
 
     def run_watched(world: Any, *rules: Any) -> int:

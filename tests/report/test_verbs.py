@@ -25,6 +25,7 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
     shown = io.StringIO()
     with pytest.MonkeyPatch.context() as environment, redirect_stdout(shown):
         environment.delenv("COLUMNS", raising=False)
+        environment.delenv("LINES", raising=False)
         assert main(["demo", "-o", str(folder), *DEMO, "--quiet"]) == 0
     return folder, shown.getvalue()
 

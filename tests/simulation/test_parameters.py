@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -15,7 +16,6 @@ from gputwin.simulation.policy import (
     ORDERINGS,
     PLACEMENTS,
     PREEMPTIONS,
-    Backfill,
     ordering,
     placement,
     positions,
@@ -96,17 +96,30 @@ def test_orders_that_need_preemption_bring_it_along(name: str) -> None:
     assert ORDERINGS.get(name).preemption in PREEMPTIONS.names()
 
 
-def test_a_backfill_rule_from_a_file_is_refused(tmp_path) -> None:  # type: ignore[no-untyped-def]
+def test_a_backfill_rule_that_takes_too_few_arguments_is_refused_in_one_line(tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
     path = tmp_path / "overtake.py"
     path.write_text(
-        "from gputwin.simulation.policy import BACKFILLS, Backfill\n"
-        "BACKFILLS.add(Backfill('mine', 'whoever is mine overtakes', 7))\n"
+        "from gputwin.simulation.policy import backfill\n"
+        "@backfill('mine', 'whoever is mine overtakes')\n"
+        "def schedule_pass(world, now):\n    pass\n"
     )
     arguments = ["simulate", "synthetic:philly?jobs=20", "--cluster", "homogeneous:4x8", "--backfill", "mine"]
     assert main([*arguments, "--policies", str(path), "--json"]) == 2
-    assert "mine" not in BACKFILLS.names()
-    with pytest.raises(UserError, match="cannot be added from outside"):
-        BACKFILLS.add(Backfill("mine", "whoever is mine overtakes", 7))
+    assert "backfill 'mine' takes 2 arguments; it must take world, now, order" in capsys.readouterr().err
+    BACKFILLS.discard("mine")
+
+
+def test_a_backfill_rule_of_ones_own_is_refused_where_other_rules_have_passes_of_their_own(tmp_path, capsys) -> None:  # type: ignore[no-untyped-def]
+    path = tmp_path / "looking.py"
+    example = Path(__file__).parents[2] / "examples" / "window.py"
+    path.write_text(example.read_text(encoding="utf-8").replace('"window"', '"looking"'), encoding="utf-8")
+    arguments = ["simulate", "synthetic:philly?jobs=20", "--cluster", "homogeneous:4x8", "--backfill", "looking"]
+    for options in (["--fairness", "drf"], ["--order", "srtf"]):
+        assert main([*arguments, *options, "--policies", str(path), "--json"]) == 2
+        said = capsys.readouterr().err
+        assert "does not go with backfill 'looking'" in said
+        assert said.count("\n") == 1
+    BACKFILLS.discard("looking")
 
 
 @pytest.mark.parametrize(
