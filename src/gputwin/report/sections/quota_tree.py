@@ -64,8 +64,8 @@ def _paths(groups: Mapping[str, tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 def _sum(quotas: Sequence[Quota], most: float) -> Quota:
     """Return the quota of a group; the most it held is not a sum, for its tenants held their most at different times."""
-    added = (sum(getattr(q, field) for q in quotas) for field in ("nominal", "used", "borrowed", "lent"))
-    return Quota(*added, most)
+    used, borrowed, lent = sum(q.used for q in quotas), sum(q.borrowed for q in quotas), sum(q.lent for q in quotas)
+    return Quota(sum(q.nominal for q in quotas), used, borrowed, lent, most)
 
 
 def _row(name: str, depth: int, quota: Quota) -> tuple[str, ...]:
