@@ -129,6 +129,18 @@ def test_output_fits_the_terminal_and_two_screens_and_breaks_nothing(
             structure(table, columns)
 
 
+def test_a_comparison_is_short_and_full_adds_the_run_itself(
+    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = filled_in(VERBS["against"], folder)
+    brief, full = (shown([*arguments, *more], 120, capsys, monkeypatch) for more in ([], ["--full"]))
+    assert len(brief) <= 2 * 24  # Two screens of the smallest terminal.
+    assert "Cluster" not in brief
+    assert brief[-1].endswith("--full")
+    assert "Cluster" in full
+    assert any(line.startswith("Tenants that others wait for") for line in full)
+
+
 @pytest.mark.parametrize("verb", CONCLUSIONS)
 def test_the_conclusion_comes_first(
     verb: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

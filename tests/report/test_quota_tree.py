@@ -47,10 +47,23 @@ def test_what_is_borrowed_was_lent_by_those_who_left_quota_unused(run: Any) -> N
 def test_groups_are_the_sums_of_their_tenants_and_stand_above_them(run: Any) -> None:
     tree = quota_tree(run)
     assert tree is not None
-    names = [row[0].strip() for row in tree.rows]
-    assert names == ["all tenants", "c", "research", "b", "nlp", "a"]
-    nominal = {row[0].strip(): row[1] for row in tree.rows}
-    assert (nominal["all tenants"], nominal["research"], nominal["nlp"]) == ("10", "8", "4")
+    names = [row[0] for row in tree.rows]
+    assert names == ["tenants with a quota", "· c", "· research", "· · b", "· · nlp", "· · · a"]
+    assert all(name.isprintable() for name in names)  # What is not is shown as �.
+    nominal = {row[0].strip("· "): row[1] for row in tree.rows}
+    assert (nominal["tenants with a quota"], nominal["research"], nominal["nlp"]) == ("10", "8", "4")
+
+
+def test_a_group_holds_at_most_what_its_tenants_held_at_one_time(run: Any) -> None:
+    run.segments = pl.DataFrame(
+        {"job": [0, 1, 2], "start_time": [0.0, 5.0, 0.0], "end_time": [5.0, 10.0, 10.0]},
+        schema_overrides={"job": pl.UInt32},
+    )
+    tree = quota_tree(run)
+    assert tree is not None
+    most = {row[0].strip("· "): row[-1] for row in tree.rows}
+    # a holds 6 and then b holds 1: never 7.
+    assert most == {"tenants with a quota": "6", "c": "0", "research": "6", "b": "1", "nlp": "6", "a": "6"}
 
 
 def test_a_run_without_quotas_has_no_tree(run: Any) -> None:

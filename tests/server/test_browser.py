@@ -214,6 +214,29 @@ def test_runs_are_chosen_and_compared(page: Any, run: str, other_run: str) -> No
     assert "greedy" in page.locator(".verdict").inner_text()
 
 
+def test_policies_and_routes_are_read_whole_on_a_phone(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    for address in ("/policies", "/rest"):
+        page.goto(address)
+        _settle(page)
+        cells = page.locator("td").all_inner_texts()
+        assert len(cells) > 30
+        assert [text for text in cells if text.endswith("…")] == []
+        beyond = (
+            "[...document.querySelectorAll('td')].filter((e) => e.getBoundingClientRect().right > innerWidth).length"
+        )
+        assert page.evaluate(beyond) == 0, address
+
+
+def test_gangs_larger_than_the_cluster_are_not_counted(page: Any, run: str) -> None:
+    page.goto(f"/runs/{run}/cluster")
+    _settle(page)
+    table = page.get_by_role("table", name="Gangs of whole idle nodes")
+    names = table.locator("th").all_inner_texts()
+    nodes = int(table.locator("tbody tr").first.locator("td").nth(1).inner_text())
+    assert [int(name[3:]) for name in names if name.startswith("of ")][-1] <= nodes
+
+
 def test_the_slider_moves_the_moment_by_keyboard(page: Any, run: str) -> None:
     page.goto(f"/runs/{run}/cluster?at=0")
     _settle(page)

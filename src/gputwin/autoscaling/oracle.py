@@ -12,6 +12,7 @@ from gputwin.autoscaling.serving.run import ServedRun, Setting, replay
 from gputwin.autoscaling.serving.simulator import Simulator
 from gputwin.autoscaling.serving.system import Engine, Load, Slots
 from gputwin.autoscaling.serving.world import Floats
+from gputwin.core.units import format_duration
 
 _SMOOTHED = (1, 4)
 """Periods over which the demand is averaged: brief peaks may wait."""
@@ -78,7 +79,10 @@ def best_in_hindsight(
     best: tuple[tuple[bool, float, float], str, ServedRun] | None = None
     fullest = setting.system.slots if isinstance(setting.system, Slots) else setting.system.sequences
     mean, most = demands
-    courses = {"at its peaks": most, **{f"over {w * setting.period:g} s": _smoothed(mean, w) for w in _SMOOTHED}}
+    courses = {
+        "at its peaks": most,
+        **{f"over {format_duration(w * setting.period)}": _smoothed(mean, w) for w in _SMOOTHED},
+    }
     for fill in sorted({fills[0] / 2, *fills[:3], float(fullest)}):
         for demand_words, demand in courses.items():
             need = np.clip(np.ceil(demand / fill - 1e-9), minimum, maximum)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gputwin.cli.console import say, show, table
+from gputwin.cli.settings import settings
 from gputwin.core.units import percent
 
 if TYPE_CHECKING:
@@ -17,12 +18,10 @@ if TYPE_CHECKING:
 def show_run(
     result: SimulationResult, view: TenantView, output: Path | None, compared: Comparison | None = None
 ) -> None:
-    """Print a run, after how it compares with another where one is given."""
+    """Print a run; where another is given, how it compares comes first and the run itself is cut short."""
     from gputwin.cli.show import show_comparison
-    from gputwin.cli.tenants import show_tenant_tables
-    from gputwin.core.units import format_duration
     from gputwin.report.sections.run import causes_tables, waits_table
-    from gputwin.simulation.verdict import rules_words, run_verdict, shares_words
+    from gputwin.simulation.verdict import rules_words, run_verdict
 
     s, m = result.summary, result.manifest
     if compared is not None:
@@ -37,9 +36,27 @@ def show_run(
             f"{s['jobs_already_running']:,} of them ran when the trace began: they hold their place from then on and "
             "count as waiting only where there was no room for them"
         )
-    show(waits_table(result))
+    brief = compared is not None and not settings().full
+    if not brief:
+        show(waits_table(result))
     for shown in causes_tables(result):
         show(shown)
+    if brief:
+        say("the run's quantiles, cluster, stops and tenants: --full")
+    else:
+        _show_details(s, view)
+    for why, count in s["tasks_left_out"].items():
+        say(f"{count:,} tasks not simulated: {why}")
+    if output is not None:
+        say(f"run: {output}")
+
+
+def _show_details(s: dict[str, Any], view: TenantView) -> None:
+    """Print outcomes, the cluster, what interrupted jobs, power and tenants."""
+    from gputwin.cli.tenants import show_tenant_tables
+    from gputwin.core.units import format_duration
+    from gputwin.simulation.verdict import shares_words
+
     figures = [["outcomes", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in s["outcomes"].items())]]
     figures += [["makespan", format_duration(s["makespan_seconds"])]]
     figures += [[f"{_resource(k)} allocated", percent(v, 1)] for k, v in s["allocation"].items() if k != "gpu_unnamed"]
@@ -63,10 +80,6 @@ def show_run(
     _render_power(s)
     if view.tenants.height > 1:
         show_tenant_tables(view.tenants, view.blocking)
-    for why, count in s["tasks_left_out"].items():
-        say(f"{count:,} tasks not simulated: {why}")
-    if output is not None:
-        say(f"run: {output}")
 
 
 def _render_power(summary: dict[str, Any]) -> None:

@@ -19,8 +19,9 @@ from gputwin.autoscaling.nodes.study import PoolOutcome, compare_pools
 from gputwin.autoscaling.nodes.supply import SpotSupply
 from gputwin.autoscaling.pools.karpenter import Karpenter
 from gputwin.core.errors import UserError
-from gputwin.core.units import percent
+from gputwin.core.units import format_duration, percent
 from gputwin.simulation.interruptions import Checkpoints
+from gputwin.simulation.verdict import CAUSE_WORDS
 from gputwin.traces.dataset import Trace
 
 TABLE_FILE, EVENTS_FILE, CHOICE_FILE = "pools.json", "node_events.parquet", "choice.json"
@@ -78,11 +79,11 @@ class PoolRow:
         if total <= 0:
             return None
         causes = sorted(self.slow_wait_causes.items(), key=lambda cause: -cause[1])
-        parts = ", ".join(f"{name.replace('_', ' ')} {percent(s / total)}" for name, s in causes if s / total >= 0.005)
+        parts = ", ".join(f"{percent(s / total)} {CAUSE_WORDS[name]}" for name, s in causes if s / total >= 0.005)
         full = [name for name, share in self.at_limit.items() if share >= 0.5]
         limit = f"; at their limit at most decisions while jobs waited: {', '.join(full)}" if full else ""
         who = self.rule if self.spot_share == 0 else f"{self.rule}, {percent(self.spot_share)} spot"
-        return f"{who}: the slowest 1 % of jobs waited {total:,.0f} s on average: {parts}{limit}."
+        return f"{who}: the slowest 1 % of jobs waited {format_duration(total)} on average: {parts}{limit}."
 
 
 @dataclass(frozen=True)
@@ -104,10 +105,8 @@ class PoolReport:
     def headline(self) -> str:
         """Return what was compared, in a sentence."""
         nodes = sum(pool.group.count for pool in self.pools.groups)
-        days = self.span_seconds / 86400
-        return (
-            f"{self.jobs:,} jobs in {days:.1f} days; up to {nodes:,} nodes; a boot takes {self.pools.boot_seconds:g} s"
-        )
+        span, boot = format_duration(self.span_seconds), format_duration(self.pools.boot_seconds)
+        return f"{self.jobs:,} jobs in {span}; up to {nodes:,} nodes; a boot takes {boot}"
 
     def notes(self) -> list[str]:
         """Return what a reader should know of the figures."""
@@ -127,15 +126,15 @@ class PoolReport:
         found += [
             f"{row.rule}, {percent(row.spot_share)} spot, {row.runs} runs: "
             f"cost {row.least_cost:,.0f} to {row.most_cost:,.0f}, "
-            f"p95 wait {row.least_p95_wait_seconds:,.0f} to {row.most_p95_wait_seconds:,.0f} s, "
-            f"p99 wait {row.least_p99_wait_seconds:,.0f} to {row.most_p99_wait_seconds:,.0f} s."
+            f"p95 wait {_between(row.least_p95_wait_seconds, row.most_p95_wait_seconds)}, "
+            f"p99 wait {_between(row.least_p99_wait_seconds, row.most_p99_wait_seconds)}."
             for row in risky
         ]
         found += [
             f"{row.rule}, {percent(row.spot_share)} spot: {row.stopped_jobs:,.0f} jobs "
             f"({percent(row.stopped_jobs / self.jobs, 1)}) were stopped; "
-            f"each took longer by {row.delay_quantiles['p50']:,.0f} s (median), "
-            f"{row.delay_quantiles['p95']:,.0f} s (p95), {row.delay_quantiles['max']:,.0f} s (most)."
+            f"each took longer by {format_duration(row.delay_quantiles['p50'])} (median), "
+            f"{format_duration(row.delay_quantiles['p95'])} (p95), {format_duration(row.delay_quantiles['max'])} (most)."
             for row in self.rows
             if row.delay_quantiles
         ]
@@ -155,6 +154,11 @@ class PoolReport:
             "zones": [zone.name for zone in self.supply.zones],
             "rows": [asdict(row) for row in self.rows],
         }
+
+
+def _between(least: float, most: float) -> str:
+    """Return the times from `least` to `most`, s, in words."""
+    return f"{format_duration(least)} to {format_duration(most)}"
 
 
 def report_pools(

@@ -16,7 +16,12 @@ def policies_page() -> b.Page:
     found: dict[str, list[dict[str, Any]]] = {}
     for policy in policies():
         found.setdefault(policy["kind"], []).append(policy)
-    columns = [b.column("name", "code"), b.column("rule"), b.column("parameters", "code"), b.column("source")]
+    columns = [
+        b.column("name", "code"),
+        b.column("rule", whole=True),
+        b.column("parameters", "code", whole=True),
+        b.column("source", whole=True),
+    ]
     for kind, members in found.items():
         rows = [
             [
@@ -27,7 +32,7 @@ def policies_page() -> b.Page:
             ]
             for p in members
         ]
-        page.blocks.append(b.table(kind.capitalize(), columns, rows))
+        page.blocks.append(b.table(kind.capitalize(), columns, rows, stacks=True))
     return page
 
 
@@ -41,9 +46,9 @@ def rest_page(description: dict[str, Any]) -> b.Page:
     for path, methods in description["paths"].items():
         for method, told in methods.items():
             by_tag.setdefault((told.get("tags") or ["other"])[0], []).append(
-                [method.upper(), path, told.get("summary", "")]
+                [f"{method.upper()} {path}", told.get("summary", "")]
             )
-    columns = [b.column("method", "code"), b.column("path", "code"), b.column("what")]
+    columns = [b.column("request", "code"), b.column("what", whole=True)]
     for tag, rows in by_tag.items():
-        page.blocks.append(b.table(tag.capitalize(), columns, rows))
+        page.blocks.append(b.table(tag.capitalize(), columns, rows, stacks=True))
     return page

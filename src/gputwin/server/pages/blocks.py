@@ -75,10 +75,11 @@ def table(
     note: str = "",
     empty: str = "",
     choose: dict[str, Any] | None = None,
+    stacks: bool = False,
 ) -> Block:
-    """Return a table; a cell is text, or text with a link."""
+    """Return a table; a cell is text, or text with a link; one that `stacks` shows rows one below the other on a phone."""
     made = {"kind": "table", "title": title, "columns": list(columns), "rows": [list(row) for row in rows]}
-    return {**made, "note": note, "empty": empty, "choose": choose}
+    return {**made, "note": note, "empty": empty, "choose": choose, "stacks": stacks}
 
 
 def prose(text: str) -> Block:

@@ -42,7 +42,9 @@ def home(service: Service) -> b.Page:
 def _traces(traces: list[dict[str, Any]]) -> b.Block:
     rows = []
     for t in traces:
-        size = ", ".join(f"{rows:,} {name}" for name, rows in t["tables"].items() if rows)
+        size = ", ".join(
+            f"{rows:,} {name if rows > 1 else name.removesuffix('s')}" for name, rows in t["tables"].items() if rows
+        )
         dropped = f"{t['rows_dropped']:,}"
         rows.append(
             [

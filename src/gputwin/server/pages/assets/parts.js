@@ -12,15 +12,15 @@ const Words = {
   template: `<template v-for="p in pieces"><code v-if="p.code">{{ p.text }}</code><template v-else>{{ p.text }}</template></template>`,
 };
 
-// A name can be thousands of characters long; a table shows its beginning.
+// A name can be thousands of characters long; a table shows its beginning, except in columns of our own sentences.
 const LONGEST = 120;
 
 const Cell = {
-  props: { cell: [String, Object] },
+  props: { cell: [String, Object], whole: Boolean },
   computed: {
     shown() {
       const text = this.cell && this.cell.text !== undefined ? this.cell.text : this.cell;
-      return typeof text === "string" && text.length > LONGEST ? `${text.slice(0, LONGEST)}…` : text;
+      return typeof text === "string" && text.length > LONGEST && !this.whole ? `${text.slice(0, LONGEST)}…` : text;
     },
   },
   template: `<a v-if="cell && cell.href" :href="cell.href">{{ shown }}</a><template v-else>{{ shown }}</template>`,
@@ -40,7 +40,7 @@ export const Table = {
   props: { part: Object },
   data() { return { chosen: [] }; },
   computed: {
-    stacks() { return this.part.rows.length <= FEW_ROWS && this.part.columns.length > 2; },
+    stacks() { return this.part.stacks || this.part.rows.length <= FEW_ROWS && this.part.columns.length > 2; },
   },
   methods: {
     go() { location.href = this.part.choose.href + this.chosen.join(","); },
@@ -55,7 +55,7 @@ export const Table = {
         </tr></thead>
         <tbody><tr v-for="(row, i) in part.rows">
           <td v-if="part.choose" class="choose"><input type="checkbox" :value="part.choose.ids[i]" v-model="chosen" :aria-label="'Choose ' + (row[0].text || row[0])"></td>
-          <td v-for="(cell, k) in row" :class="part.columns[k].kind" :data-name="part.columns[k].name"><Cell :cell="cell" /></td>
+          <td v-for="(cell, k) in row" :class="[part.columns[k].kind, { whole: part.columns[k].whole }]" :data-name="part.columns[k].name"><Cell :cell="cell" :whole="part.columns[k].whole" /></td>
         </tr></tbody>
       </table></div>
       <p v-else class="empty">{{ part.empty || "Nothing here yet." }}</p>

@@ -53,11 +53,18 @@ export default {
         ["Jobs waiting", this.now.waiting_jobs.toLocaleString("en")], ["Nodes wholly idle", this.now.idle_gangs.reduce((a, g) => a + g.idle_nodes, 0).toLocaleString("en")],
       ];
     },
+    // A GPU's width, px: a small cluster fills its panel, a large one fits in it.
+    pixels() {
+      const gpus = this.now.nodes.reduce((a, n) => a + n.gpus, 0);
+      return gpus <= 64 ? 24 : gpus <= 512 ? 12 : 6;
+    },
     gangs() {
+      const most = Math.max(1, ...this.now.idle_gangs.map((g) => g.nodes));
+      const sizes = this.now.gang_sizes.filter((k) => k <= most);
       return {
         title: "Gangs of whole idle nodes that would fit now", note: "How many gangs of k nodes, all of one GPU model and wholly idle, could start at this moment.",
-        columns: [{ name: "GPU model", kind: "text" }, { name: "nodes", kind: "number" }, { name: "idle", kind: "number" }, ...this.now.gang_sizes.map((k) => ({ name: `of ${k}`, kind: "number" }))],
-        rows: this.now.idle_gangs.map((g) => [g.gpu_model, `${g.nodes}`, `${g.idle_nodes}`, ...this.now.gang_sizes.map((k) => `${g[`gangs_of_${k}`]}`)]),
+        columns: [{ name: "GPU model", kind: "text" }, { name: "nodes", kind: "number" }, { name: "idle", kind: "number" }, ...sizes.map((k) => ({ name: `of ${k}`, kind: "number" }))],
+        rows: this.now.idle_gangs.map((g) => [g.gpu_model, `${g.nodes}`, `${g.idle_nodes}`, ...sizes.map((k) => `${g[`gangs_of_${k}`]}`)]),
       };
     },
   },
@@ -89,7 +96,7 @@ export default {
         else if (device) colour = this.colours.get(this.by === "model" ? node.model || "unnamed" : this.now.tenants[device[0]]) ?? OTHERS[this.theme];
         return `${colour} ${i * step}% ${(i + 1) * step}%`;
       });
-      return { background: `linear-gradient(90deg, ${stops.join(", ")})`, width: `${Math.max(node.gpus * 6, 12) + 2}px` };
+      return { background: `linear-gradient(90deg, ${stops.join(", ")})`, width: `${Math.max(node.gpus * this.pixels, 12) + 2}px`, height: `${Math.max(22, 1.5 * this.pixels)}px` };
     },
     label(node) { return `${node.name}: ${this.round(node.held)} of ${node.gpus} GPUs held by ${node.jobs} job${node.jobs === 1 ? "" : "s"}`; },
     slide(event) { this.share = Number(event.target.value); this.ask(); },

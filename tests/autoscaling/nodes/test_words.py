@@ -1,0 +1,50 @@
+"""Sentences on node pools and scaling rules give times as people say them, never as hundreds of seconds."""
+
+from __future__ import annotations
+
+import re
+
+from gputwin.autoscaling.candidates import KNOWN, Scope, settings_of
+from gputwin.autoscaling.nodes.choose import WaitTarget, choose_pools
+from gputwin.autoscaling.nodes.report import report_pools
+from gputwin.autoscaling.nodes.study import PoolOptions
+from gputwin.autoscaling.nodes.supply import SpotSupply
+from gputwin.simulation.interruptions import Checkpoints
+from tests.autoscaling.nodes.made import pools
+from tests.oracles.cases import trace_of_jobs
+from tests.simulation.by_hand import gpus, job
+
+RAW = re.compile(r"\d[\d,]*\d\d s\b|[6-9]\d s\b")
+"""A minute or more, in seconds."""
+
+
+def crowded(number: int = 30):
+    """Jobs of an hour, two GPUs each, that come faster than four nodes of two GPUs can run them."""
+    return trace_of_jobs(tuple(job(300 * k, 3600, gpus(2)) for k in range(number)))
+
+
+def test_notes_of_pools_say_minutes_and_hours() -> None:
+    shown = report_pools(
+        pools(boot_seconds=180.0), crowded(), SpotSupply(hazard_per_hour=1.0), Checkpoints(), shares=(0.5,), seeds=2
+    )
+    notes = [shown.headline(), *shown.notes()]
+    assert "a boot takes 3 min 00 s" in notes[0]
+    assert "jobs in 2 h 25 min" in notes[0]
+    for subject in ("p95 wait", "took longer by", "slowest 1 %"):
+        assert any(subject in note for note in notes), subject
+    assert [note for note in notes if RAW.search(note)] == []
+    assert any("% for free GPUs" in note for note in notes)
+
+
+def test_the_verdict_on_a_choice_says_minutes_and_hours() -> None:
+    options = PoolOptions()
+    choice = choose_pools(pools(), crowded(60), options, WaitTarget(95, 1800.0), rules=("karpenter",), shares=(0.0,))
+    assert "at most 30 min 00 s" in choice.verdict()
+    assert not RAW.search(choice.verdict())
+
+
+def test_settings_of_scaling_rules_say_minutes() -> None:
+    scope = Scope((2.0, 4.0), 1, 4, 15.0, 60.0, 1.0, 2.0, 1.0)
+    words = [text for name in KNOWN for text, _ in settings_of(name, scope)]
+    assert any("5 min 00 s" in text for text in words)
+    assert [text for text in words if RAW.search(text)] == []
