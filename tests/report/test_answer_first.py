@@ -203,6 +203,14 @@ def test_printed_pages(browser: Any, tmp_path: Path, flags: list[str], most: int
     assert 1 <= len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= most
 
 
+def test_the_closed_section_of_a_plan_is_printed_with_its_answer(browser: Any, tmp_path: Path) -> None:
+    plan = ["plan", "synthetic:philly?jobs=300", "--cluster", "homogeneous:4x8", "--target", "p95_wait=600", "--quiet"]
+    assert main([*plan, "-o", str(tmp_path / "plan")]) == 0
+    with page_of(browser, tmp_path / "plan" / "plan.html") as page:
+        printed = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) == 1
+
+
 def test_a_report_does_not_overwrite_what_it_did_not_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "index.html"
     path.write_text("<p>my own page</p>")

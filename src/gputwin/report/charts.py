@@ -40,6 +40,30 @@ def bars(
     return figure
 
 
+def stacked_rows(frame: pl.DataFrame, label: str, columns: Mapping[str, str], axis: str) -> go.Figure:
+    """Return one horizontal bar per `label`, the first on top, its columns (column → name) end to end.
+
+    Long names stand beside their bars, which also fit a phone.
+    """
+    figure = blank(
+        height=100 + 28 * max(frame.height, 1),
+        xaxis={"title": axis, "rangemode": "tozero"},
+        yaxis={"type": "category", "autorange": "reversed", "automargin": True},
+        showlegend=len(columns) > 1,
+        barmode="stack",
+        bargap=0.35,
+    )
+    for column, name in columns.items():
+        figure.add_bar(
+            x=frame[column].to_list(),
+            y=[plain(v) for v in frame[label]],
+            orientation="h",
+            name=plain(name),
+            hovertemplate="%{y}<br>%{fullData.name}: %{x:,.4g}<extra></extra>",
+        )
+    return figure
+
+
 def dots(frame: pl.DataFrame, marks: Mapping[str, str], axis: str, *, is_duration: bool = True) -> go.Figure:
     """Return one row per `group` with a mark for each column (column → name) and the interval `low` to `high` of the first.
 

@@ -9,6 +9,8 @@ from gputwin.autoscaling.nodes.choose import WaitTarget, choose_pools
 from gputwin.autoscaling.nodes.report import report_pools
 from gputwin.autoscaling.nodes.study import PoolOptions
 from gputwin.autoscaling.nodes.supply import SpotSupply
+from gputwin.report.page import FigurePart
+from gputwin.report.sections.node_pools import node_pools
 from gputwin.simulation.interruptions import Checkpoints
 from tests.autoscaling.nodes.made import pools
 from tests.oracles.cases import trace_of_jobs
@@ -34,6 +36,16 @@ def test_notes_of_pools_say_minutes_and_hours() -> None:
         assert any(subject in note for note in notes), subject
     assert [note for note in notes if RAW.search(note)] == []
     assert any("% for free GPUs" in note for note in notes)
+    caption = next(part.caption for part in node_pools(shown).parts if isinstance(part, FigurePart))
+    assert "paid for over 2 h 25 min" in caption
+
+
+def test_names_of_ways_to_size_a_cluster_stand_beside_their_bars() -> None:
+    """Slanted below them, they leave bars of a few pixels on a phone."""
+    shown = report_pools(pools(), crowded(), SpotSupply(), Checkpoints(), shares=(0.5,), seeds=1)
+    figure = next(part.figure for part in node_pools(shown).parts if isinstance(part, FigurePart))
+    assert [bar.orientation for bar in figure.data] == ["h", "h"]
+    assert list(figure.data[0].y) == ["fixed", "cluster-autoscaler, 50 % spot", "karpenter, 50 % spot"]
 
 
 def test_the_verdict_on_a_choice_says_minutes_and_hours() -> None:

@@ -9,7 +9,7 @@ import polars as pl
 from gputwin.autoscaling.nodes.choose import Choice, Tried
 from gputwin.autoscaling.nodes.report import PoolReport, PoolRow
 from gputwin.core.units import format_duration, percent
-from gputwin.report.charts import bars, dots
+from gputwin.report.charts import dots, stacked_rows
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 
 _NOTES = (
@@ -76,7 +76,7 @@ def node_pools(report: PoolReport) -> Section:
 def _cards(report: PoolReport) -> Cards:
     fixed, best = report.rows[0], cheapest(report)
     cards = [
-        Card("Cheapest", best.rule, f"{percent(best.spot_share)} spot; of {len(report.rows)} ways to size the cluster"),
+        Card("Cheapest", best.rule, f"{percent(best.spot_share)} spot; of {len(report.rows)} ways"),
         Card("Cost", f"{best.cost:,.0f}", f"{percent(best.cost / report.fixed_cost)} of the fixed cluster's"),
         Card("p95 wait", format_duration(best.p95_wait_seconds), f"fixed: {format_duration(fixed.p95_wait_seconds)}"),
         Card("Nodes on average", f"{best.mean_nodes:,.0f}", f"fixed: {fixed.mean_nodes:,.0f}"),
@@ -98,11 +98,10 @@ def _costs(report: PoolReport) -> FigurePart:
             "idle": [row.cost * row.idle_share for row in report.rows],
         }
     )
-    figure = bars(frame, "variant", {"at_work": "at work", "idle": "idle"}, "cost")
-    figure.update_layout(barmode="stack")
+    figure = stacked_rows(frame, "variant", {"at_work": "at work", "idle": "idle"}, "cost")
     least = min(report.rows, key=lambda row: row.cost)
     caption = (
-        f"What nodes are paid for over {report.span_seconds / 86400:.1f} days; the least is {least.cost:,.0f} under "
+        f"What nodes are paid for over {format_duration(report.span_seconds)}; the least is {least.cost:,.0f} under "
         f"{variant_of(least)}. Booting counts as idle."
     )
     return FigurePart("pools-cost", "Cost of each way to size the cluster", figure, caption, frame)
@@ -192,7 +191,7 @@ def pool_choice(choice: Choice) -> Section:
             Card("Tried", f"{len(choice.tried):,}", f"on the first {format_duration(choice.split_seconds)}"),
         )
     )
-    shown = bars(_costs_of(choice.shown), "nodes", {"cost": "cost"}, "cost")
+    shown = stacked_rows(_costs_of(choice.shown), "nodes", {"cost": "cost"}, "cost")
     caption = f"On the rest of the trace, {choice.jobs[1]:,} jobs; the fixed cluster costs {fixed.cost:,.0f}."
     figure = FigurePart("choice-cost", "Cost on the rest of the trace", shown, caption, _costs_of(choice.shown))
     parts: tuple[Part, ...] = (
