@@ -49,6 +49,10 @@ def queueing(result: ThreeWay, curve: pl.DataFrame, stable: tuple[pl.DataFrame, 
     return Section("queueing", "Theory, simulation, trace", tuple(parts), _NOTES, question, steps)
 
 
+_NEAR = 1.5
+"""Factor within which a prediction of theory is of use for planning."""
+
+
 def _usable(result: ThreeWay) -> list[Prediction]:
     return [p for p in result.predictions if not p.why_not and p.figures.mean_wait is not None]
 
@@ -66,22 +70,24 @@ def headline(result: ThreeWay) -> str:
     if near is None:
         return f"{said} No model of theory applies to these jobs."
     model = f"{near.model}, says {_wait(near.figures.mean_wait)}"
-    if _is_close(result):
+    if _is_within(result, 1.1):
         return f"{said} Theory is close: its nearest model, {model}."
+    if _is_within(result, _NEAR):
+        return f"{said} Theory is within a factor of {_NEAR:g}: its nearest model, {model}."
     return f"{said} Theory does not predict that: its nearest model, {model}. Plan by simulation here."
 
 
-def _is_close(result: ThreeWay) -> bool:
-    """Return whether the nearest model is within a factor of 1.5, or both say that jobs wait under a second."""
+def _is_within(result: ThreeWay, factor: float) -> bool:
+    """Return whether the nearest model is within this factor, or both say that jobs wait under a second."""
     near, real = _nearest(result), result.rungs[-1].figures.mean_wait
     if near is None or real is None:
         return False
     ratio = max(near.figures.mean_wait or 0.0, 1.0) / max(real, 1.0)
-    return 1 / 1.5 <= ratio <= 1.5
+    return 1 / factor <= ratio <= factor
 
 
 def _tone(result: ThreeWay) -> Tone:
-    return Tone.GOOD if _is_close(result) else Tone.WARNING
+    return Tone.GOOD if _is_within(result, _NEAR) else Tone.WARNING
 
 
 def _tiles(result: ThreeWay) -> Cards:

@@ -13,7 +13,8 @@ AT = positions(PARAMETERS)
 
 @ordering(
     "priority",
-    "highest base priority + aging × wait first; whoever has waited `max_wait` seconds goes first of all, reserved for",
+    "highest base priority + aging × wait first; whoever has waited `max_wait` seconds goes before all others, with a "
+    "reservation",
     source="Silberschatz, Galvin and Gagne, Operating System Concepts, section 5.3.3 (aging)",
     parameters=PARAMETERS,
     at_least={"aging": 0.0, "max_wait": 0.0},
