@@ -135,8 +135,7 @@ def _render_choice(choice: Choice, output: Path | None) -> None:
 
 
 def _render(report: PoolReport, output: Path | None) -> None:
-    from gputwin.core.units import format_duration
-    from gputwin.report.sections.node_pools import pools_verdict
+    from gputwin.report.sections.node_pools import pools_verdict, shared_cells
 
     say(pools_verdict(report).text)
     say(report.headline())
@@ -145,13 +144,7 @@ def _render(report: PoolReport, output: Path | None) -> None:
             row.rule,
             percent(row.spot_share),
             f"{row.cost:,.0f}" if row.runs == 1 else f"{row.cost:,.0f} ({row.least_cost:,.0f}–{row.most_cost:,.0f})",
-            percent(row.cost / report.fixed_cost),
-            percent(row.idle_share),
-            f"{row.mean_nodes:,.0f}",
-            format_duration(row.mean_wait_seconds),
-            format_duration(row.p95_wait_seconds),
-            format_duration(row.p99_wait_seconds),
-            f"{row.launches:,.0f}",
+            *shared_cells(report, row),
             f"{row.reclaims:,.0f}",
             f"{row.stops:,.0f}",
             f"{row.lost_gpu_hours:,.0f}",

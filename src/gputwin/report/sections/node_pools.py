@@ -127,18 +127,25 @@ def _waits(report: PoolReport) -> FigurePart:
     return FigurePart("pools-waits", "What jobs wait", figure, caption, frame)
 
 
+def shared_cells(report: PoolReport, row: PoolRow) -> tuple[str, ...]:
+    """Return the cells that the tables of report and terminal share: cost against fixed nodes, use, waits, launches."""
+    return (
+        percent(row.cost / report.fixed_cost),
+        percent(row.idle_share),
+        f"{row.mean_nodes:,.0f}",
+        format_duration(row.mean_wait_seconds),
+        format_duration(row.p95_wait_seconds),
+        format_duration(row.p99_wait_seconds),
+        f"{row.launches:,.0f}",
+    )
+
+
 def _table(report: PoolReport) -> TablePart:
     rows = tuple(
         (
             variant_of(row),
             f"{row.cost:,.0f}",
-            percent(row.cost / report.fixed_cost),
-            percent(row.idle_share),
-            f"{row.mean_nodes:,.0f}",
-            format_duration(row.mean_wait_seconds),
-            format_duration(row.p95_wait_seconds),
-            format_duration(row.p99_wait_seconds),
-            f"{row.launches:,.0f}",
+            *shared_cells(report, row),
         )
         for row in report.rows
     )
