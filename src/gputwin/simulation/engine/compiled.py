@@ -15,16 +15,18 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numba
 
 from gputwin.core.machine_code import code_folder, config, kept_in
+from gputwin.simulation.engine.parts import EntryCompiler, PartCache, PartCompiler
 
 F = TypeVar("F", bound=Callable[..., Any])
 # Numba's stubs do not know the option `_nrt`.
 njit: Any = numba.njit
-_INTERNAL = {"cache": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+_PART = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False, "pipeline_class": PartCompiler}
+_ENTRY = {"cache": True, "_nrt": False, "pipeline_class": EntryCompiler}
 _EFFORT: dict[str, Any] = {"OPT": type(config.OPT)(2), "LOOP_VECTORIZE": 0, "SLP_VECTORIZE": 0}
 """Of LLVM: more makes the engine no faster, and compiling it takes more than twice as long."""
 
@@ -47,22 +49,26 @@ def _cached_here() -> AbstractContextManager[None]:
 
 def compiled(function: F) -> F:
     """Return `function` compiled on first use from compiled code."""
-    with _cached_here():
-        result: F = njit(**_INTERNAL)(function)
-    return result
+    return _part(function)
 
 
 def inlined(function: F) -> F:
     """Return `function` compiled into each of its callers."""
+    return _part(function, forceinline=True)
+
+
+def _part(function: F, **options: Any) -> F:
     with _cached_here():
-        result: F = njit(**_INTERNAL, forceinline=True)(function)
-    return result
+        result = njit(**_PART, **options)(function)
+        if not config.DISABLE_JIT:
+            result._cache = PartCache(function)
+    return cast(F, result)
 
 
 def compiled_as(function: F, signature: Any) -> F:
     """Return `function` compiled now for one signature, callable from Python and passable as a value."""
     with _cached_here():
-        result: F = njit(signature, cache=True, _nrt=False)(function)
+        result: F = njit(signature, **_ENTRY)(function)
     return result
 
 
@@ -72,7 +78,7 @@ def vectorized(signature: str) -> Callable[[F], F]:
     def compile_now(function: F) -> F:
         with _cached_here():
             config.LOOP_VECTORIZE = type(config.LOOP_VECTORIZE)(1)
-            result: F = njit(signature, cache=True, _nrt=False)(function)
+            result: F = njit(signature, **_ENTRY)(function)
         return result
 
     return compile_now
