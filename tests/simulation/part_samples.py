@@ -49,6 +49,6 @@ if __name__ == "__main__":
                 # What came from the cache does not show its code.
                 module = version.library._final_module
                 code = [f.name for f in module.functions if not f.is_declaration and "__main__" in f.name]
-                found[name] = {"code_of": len(code), "machine_code": version.library._compiled}
+                found[name] = {"code_of": len(code), "machine_code": getattr(version.library, "_compiled", False)}
         found["hits"] = {name: sum(d.stats.cache_hits.values()) for name, d in dispatchers.items()}
     print(json.dumps(found))
