@@ -17,7 +17,9 @@ def run(
         ),
     ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="Only this benchmark; repeatable.")] = None,
-    large: Annotated[bool, typer.Option("--large", help="Also ten million jobs, and whole commands.")] = False,
+    large: Annotated[
+        bool, typer.Option("--large", help="Also ten million jobs, whole commands and the first start.")
+    ] = False,
     seed: Seed = 0,
     json: Json = False,
     quiet: Quiet = False,
@@ -84,6 +86,8 @@ def run(
             )
             table(title, columns, rows)
         say(f"warm start: gputwin simulate of 1,000 jobs takes {figures.warm_start_cpu_seconds:.2f} s of CPU")
+        if figures.first_start_cpu_seconds is not None:
+            say(f"first start: the same with nothing compiled takes {figures.first_start_cpu_seconds:.0f} s of CPU")
         if figures.benchmarks:
             columns = ["simulator", "workload", "jobs", "jobs/CPU-s"]
             table("Other simulators, measured on machines like ours (2 cores, 24 GiB)", columns, PUBLISHED)

@@ -80,11 +80,18 @@ def measure_command(command: Command, jobs: int | None, seed: int) -> CommandMea
     )
 
 
-def cpu_of(arguments: Sequence[str], folder: Path) -> tuple[resource.struct_rusage, str]:
-    """Return what a fresh `gputwin` with these arguments used, and what it printed."""
+def cpu_of(
+    arguments: Sequence[str], folder: Path, machine_code: Path | None = None
+) -> tuple[resource.struct_rusage, str]:
+    """Return what a fresh `gputwin` with these arguments used, and what it printed.
+
+    `machine_code`: the folder that compiled code is kept in, instead of the user's.
+    """
     output = folder / "printed"
     # A second start finds the modules' bytecode, as it does for users.
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    if machine_code is not None:
+        environment["GPUTWIN_CACHE"] = str(machine_code)
     with output.open("w", encoding="utf-8") as printed:
         process = subprocess.Popen([sys.executable, "-c", COMMAND, *arguments], stdout=printed, env=environment)
         _, status, usage = os.wait4(process.pid, 0)

@@ -33,7 +33,7 @@ from gputwin.studies.bench.workloads import (
 )
 
 _CHILD = "from gputwin.studies.bench.suite import child; child()"
-_WARM_START = ("simulate", "synthetic:pai2020?jobs=1000", "--cluster", "pai2020", "--json")
+_SMALL_RUN = ("simulate", "synthetic:pai2020?jobs=1000", "--cluster", "pai2020", "--json")
 
 
 def _whole_gpus(kinds: Sequence[Kind], load: float) -> Callable[[int, int], tuple[Workload, Cluster]]:
@@ -122,12 +122,14 @@ BENCHMARKS = {b.name: b for b in _BENCHMARKS}
 
 @dataclass(frozen=True)
 class Figures:
-    """What the suite measured; the warm start is user and system CPU of a fresh `gputwin simulate` of 1,000 jobs."""
+    """What the suite measured; starts are user and system CPU of a fresh `gputwin simulate` of 1,000 jobs."""
 
     benchmarks: tuple[Measurement, ...]
     commands: tuple[CommandMeasurement, ...]
     warm_start_cpu_seconds: float
     scaling: tuple[ScalingMeasurement, ...] = ()
+    first_start_cpu_seconds: float | None = None
+    """With nothing compiled before; None: not measured."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as plain data."""
@@ -135,6 +137,7 @@ class Figures:
             "benchmarks": [asdict(b) for b in self.benchmarks],
             "commands": [asdict(c) for c in self.commands],
             "warm_start_cpu_seconds": self.warm_start_cpu_seconds,
+            "first_start_cpu_seconds": self.first_start_cpu_seconds,
             "scaling": [asdict(s) for s in self.scaling],
         }
 
@@ -160,7 +163,12 @@ def run_suite(
     commands = measure_commands([c for c in COMMANDS if (c in only if only else large)], jobs, seed, progress)
     scaling = measure_scaling([s for s in SCALING if not only or s in only], jobs, seed, progress)
     progress("warm start")
-    return Figures(_beside_pairs(measured), commands, warm_start_cpu_seconds(), scaling)
+    warm = warm_start_cpu_seconds()
+    first = None
+    if large and not only:
+        progress("first start, which compiles the engine")
+        first = first_start_cpu_seconds()
+    return Figures(_beside_pairs(measured), commands, warm, scaling, first)
 
 
 def _beside_pairs(measured: Sequence[Measurement]) -> tuple[Measurement, ...]:
@@ -191,5 +199,12 @@ def warm_start_cpu_seconds() -> float:
     """Return the CPU seconds of a fresh `gputwin simulate` of 1,000 jobs with the engine in the cache."""
     with TemporaryDirectory() as folder:
         for _ in range(2):
-            usage, _printed = cpu_of(_WARM_START, Path(folder))
+            usage, _printed = cpu_of(_SMALL_RUN, Path(folder))
+    return usage.ru_utime + usage.ru_stime
+
+
+def first_start_cpu_seconds() -> float:
+    """Return the CPU seconds of a fresh `gputwin simulate` of 1,000 jobs that finds nothing compiled."""
+    with TemporaryDirectory() as folder:
+        usage, _printed = cpu_of(_SMALL_RUN, Path(folder), Path(folder, "machine-code"))
     return usage.ru_utime + usage.ru_stime
