@@ -35,6 +35,8 @@ class Part(NamedTuple):
     """As it is linked to what needs it."""
     seen: bytes
     """As those that call it see it while they are optimised: to inline or to drop; nothing if it is too large."""
+    calls: tuple[str, ...]
+    """Names of parts that it calls."""
 
 
 class _Linked(JITCodeLibrary):
@@ -57,7 +59,7 @@ class _Linked(JITCodeLibrary):
     def _link(self, bodies: dict[str, bytes]) -> None:
         """Add the bodies of all functions that are called."""
         linked: set[str] = set()
-        while called := {f.name for f in self._final_module.functions if f.is_declaration} & bodies.keys() - linked:
+        while called := _declared(self._final_module) & bodies.keys() - linked:
             for name in sorted(called):
                 self._final_module.link_in(llvm.parse_bitcode(bodies[name]))
             linked |= called
@@ -75,10 +77,12 @@ class PartLibrary(_Linked):
         module = self._final_module
         module.verify()
         self._finalize_dynamic_globals()
-        for function in module.functions:
-            if not function.is_declaration and function.linkage == llvm.Linkage.external:
-                seen = _as_bitcode(module, function.name, "available_externally") if _may_be_inlined(function) else b""
-                self.parts[function.name] = Part(_as_bitcode(module, function.name, "linkonce_odr"), seen)
+        calls = tuple(sorted(_declared(module) & self.parts.keys()))
+        own = [f for f in module.functions if not f.is_declaration and f.linkage == llvm.Linkage.external]
+        for function in own:
+            seen = _as_bitcode(module, function.name, "available_externally") if _may_be_inlined(function) else b""
+            self.parts[function.name] = Part(_as_bitcode(module, function.name, "linkonce_odr"), seen, calls)
+        self.parts = _reached(self.parts, [function.name for function in own])
         self._finalized = True
 
 
@@ -93,6 +97,22 @@ class EntryLibrary(_Linked):
         self._optimize_final_module()
         self._final_module.verify()
         self._finalize_final_module()
+
+
+def _declared(module: Any) -> set[str]:
+    """Return the names of functions that a module calls and has no code of."""
+    return {function.name for function in module.functions if function.is_declaration}
+
+
+def _reached(parts: dict[str, Part], names: list[str]) -> dict[str, Part]:
+    """Return the parts of these names, and all that are called from them, directly or not."""
+    reached: dict[str, Part] = {}
+    while names:
+        name = names.pop()
+        if name not in reached:
+            reached[name] = parts[name]
+            names += parts[name].calls
+    return reached
 
 
 def _may_be_inlined(function: Any) -> bool:
