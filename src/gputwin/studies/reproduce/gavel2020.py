@@ -22,7 +22,7 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.planning.mechanism import RoundSettings
 from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS, Floats, Plan, Planner, PlannerPolicy, Snapshot
-from gputwin.studies.reproduce.gavel_evidence import Evidence, evidence
+from gputwin.studies.reproduce.gavel_jobs import drawn_jobs
 
 MODELS = ("k80", "p100", "v100")
 CAPACITY = np.array([36.0, 36.0, 36.0])
@@ -38,6 +38,8 @@ POLICIES = {
     "allox": "allox",
 }
 """Published name of a policy → the planner here."""
+PRINTED_SEED = 0
+"""Seed of the printed figures."""
 SATURATED = 1.5
 """A rate counts as saturated if the mean completion time is more than this times that of the lowest rate."""
 
@@ -51,14 +53,6 @@ class Point:
     jobs_per_hour: float
     ours: float
     published: float | None
-    others: tuple[float, ...] = ()
-    """Ours with the next seeds of what the policy draws."""
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """Return the least and the largest of ours over all seeds."""
-        every = (self.ours, *self.others)
-        return min(every), max(every)
 
     @property
     def difference(self) -> float | None:
@@ -72,8 +66,6 @@ class Reproduction:
 
     points: tuple[Point, ...]
     published: pl.DataFrame
-    evidence: Evidence
-    """What the jobs themselves allow, whatever the policy."""
 
     def is_saturated(self, point: Point) -> bool:
         """Return whether the published curve has left its flat part at this rate."""
@@ -107,8 +99,6 @@ class Reproduction:
                     "mean_completion_hours": p.ours,
                     "published_hours": p.published,
                     "difference": p.difference,
-                    "least_of_draws_hours": p.span[0],
-                    "most_of_draws_hours": p.span[1],
                     "saturated": self.is_saturated(p),
                 }
                 for p in self.points
@@ -116,7 +106,6 @@ class Reproduction:
             "largest_difference_unsaturated": {
                 policy: self.largest(policy) for policy in dict.fromkeys(p.policy for p in self.points)
             },
-            "evidence": self.evidence.to_json(),
         }
 
 
@@ -127,27 +116,24 @@ def reproduce(
     trace: str = "single",
     policies: Sequence[str] = tuple(POLICIES),
     rates: Sequence[float] = (),
-    seed: int = 0,
-    draws: int = 1,
+    seed: int = PRINTED_SEED,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Reproduction:
-    """Return our mean completion times beside the published ones; without `rates`, at all published ones.
-
-    With several `draws`, also those with the next seeds of what policies draw.
-    """
+    """Return our mean completion times beside the published ones; without `rates`, at all published ones."""
     if unknown := sorted(set(policies) - set(POLICIES)):
         raise UserError(f"unknown policy '{unknown[0]}'; known: {', '.join(POLICIES)}")
     table = _read(folder / "jct_by_policy_and_rate.csv").filter(metric="average_jct_hours")
-    jobs = read_jobs(folder / f"trace_continuous_{trace}_seed0.csv.gz", read_throughputs(throughputs))
+    drawn = drawn_jobs(seed, several_gpus=trace == "multiple")
+    jobs = with_speeds(drawn, read_throughputs(throughputs))
     points = []
     for policy in policies:
         known = table.filter(trace=f"continuous-{trace}", policy=policy)
         printed = dict(zip(known["input_jobs_per_hour"].to_list(), known["value"].to_list(), strict=True))
         for rate in rates or sorted(printed):
             progress(f"{policy} at {rate:g} jobs an hour")
-            ours, *others = (mean_completion_hours(jobs, policy, rate, seed + k) for k in range(draws))
-            points.append(Point(trace, policy, rate, ours, printed.get(rate), tuple(others)))
-    return Reproduction(tuple(points), table, evidence(trace, jobs, MEASURED, table))
+            ours = mean_completion_hours(jobs, policy, rate, seed)
+            points.append(Point(trace, policy, rate, ours, printed.get(rate) if seed == PRINTED_SEED else None))
+    return Reproduction(tuple(points), table)
 
 
 def mean_completion_hours(jobs: pl.DataFrame, policy: str, jobs_per_hour: float, seed: int = 0) -> float:
@@ -181,6 +167,7 @@ class FifoAsPublished:
     the last free model by name (v100 before p100 before k80), and strikes the drawn one off the list when the given one
     is full; a full model can so be given again, and the job then waits for it though others are idle. While V100s are
     never full (up to 1.6 jobs an hour) draws do not matter; above, the figures depend on the sequence of draws.
+    (`scheduler/policies/fifo.py` of the authors' public repository, commit fc065b67.)
     """
 
     def __init__(self, seed: int) -> None:
@@ -197,12 +184,11 @@ class FifoAsPublished:
             if job in row:
                 free[model] -= gpus[row[job]]
                 continue
-            # The first in the queue takes over the place of a job that has ended, or waits for the next plan.
-            if queue:
+            # The first in the queue takes over the place of a job that has ended if it fits there, else stays first.
+            if queue and gpus[row[queue[0]]] <= free[model] and speed[row[queue[0]], model] > 0:
                 heir = queue.pop(0)
-                if gpus[row[heir]] <= free[model] and speed[row[heir], model] > 0:
-                    self.model[heir] = model
-                    free[model] -= gpus[row[heir]]
+                self.model[heir] = model
+                free[model] -= gpus[row[heir]]
             del self.model[job]
         listed = [model for model in range(len(free)) if free[model] > 0]
         while queue and listed:
@@ -239,17 +225,17 @@ def read_throughputs(path: Path) -> dict[tuple[str, int], Floats]:
     return {key: np.array(speeds) for key, speeds in by_type.items()}
 
 
-def read_jobs(path: Path, throughputs: dict[tuple[str, int], Floats]) -> pl.DataFrame:
-    """Return the jobs with their speed on each GPU model as columns."""
-    jobs = _read(path)
+def with_speeds(jobs: pl.DataFrame, throughputs: dict[tuple[str, int], Floats]) -> pl.DataFrame:
+    """Return the jobs with steps a second on each GPU model and all their steps as columns."""
     keys = list(zip(jobs["job_type"].to_list(), jobs["scale_factor"].to_list(), strict=True))
     if missing := [key for key in keys if key not in throughputs]:
-        raise InputError(f"{path}: no throughputs of {missing[0]}; give the file they were measured in")
+        raise InputError(f"no throughputs of {missing[0]}; give Gavel's simulation_throughputs.json")
     speeds = np.array([throughputs[key] for key in keys])
-    return jobs.with_columns(pl.Series(model, speeds[:, k]) for k, model in enumerate(MODELS))
+    jobs = jobs.with_columns(pl.Series(model, speeds[:, k]) for k, model in enumerate(MODELS))
+    return jobs.with_columns(total_steps=pl.col("duration_v100_seconds") * pl.col("v100"))
 
 
 def _read(path: Path) -> pl.DataFrame:
     if not path.is_file():
-        raise InputError(f"{path}: no such file; give the folder with Gavel's traces and tables")
+        raise InputError(f"{path}: no such file; give the folder with Gavel's published table")
     return pl.read_csv(path)
