@@ -13,6 +13,8 @@ from gputwin.studies.reproduce import gavel2020
 from gputwin.studies.reproduce.gavel2020 import (
     MEASURED,
     MODELS,
+    Point,
+    Reproduction,
     mean_completion_hours,
     read_throughputs,
     reproduce,
@@ -72,6 +74,19 @@ def test_the_log_in_the_authors_instructions_is_met_to_the_microsecond(files):
     """`EXPERIMENTS.md` of their repository shows a run of AlloX at 0.4 jobs an hour with seed 42, from the later table."""
     jobs = with_speeds(drawn_jobs(42, several_gpus=False, job_types=LATER_JOB_TYPES), read_throughputs(files[0]))
     assert round(3600 * mean_completion_hours(jobs, "allox", 0.4, seed=42), 6) == 59492.106756
+
+
+def test_a_rate_is_saturated_from_one_and_a_half_times_the_lowest_printed_mean():
+    rates, printed = [0.4, 4.0, 4.4], [16.0, 24.0, 24.5]
+    table = pl.DataFrame(
+        {"trace": "continuous-single", "policy": "fifo", "input_jobs_per_hour": rates, "value": printed}
+    )
+    points = [Point("single", "fifo", *values) for values in zip(rates, [16.0, 25.0, 26.0], printed, strict=True)]
+    result = Reproduction(tuple(points), table)
+    assert result.saturation_rate("fifo", "ours") == 4.0
+    assert result.saturation_rate("fifo", "published") == 4.4
+    assert Reproduction(tuple(points[:1]), table).saturation_rate("fifo", "ours") is None
+    assert result.largest("fifo") == pytest.approx(1.0 / 24.0)
 
 
 def test_another_seed_is_not_compared_with_the_printed_figures(files, monkeypatch):

@@ -78,12 +78,21 @@ def gavel2020(
         ]
         columns = ["policy", "jobs an hour", "ours", "published", "difference", "saturated"]
         table(f"Mean completion time, h, trace '{trace}'", columns, rows)
-        for name in dict.fromkeys(p.policy for p in result.points):
+        for name in result.policies:
             worst = result.largest(name)
             if worst is not None:
                 say(f"{name}: largest difference at unsaturated rates {percent(worst, 1)}")
+            ours, published = (result.saturation_rate(name, column) for column in ("ours", "published"))
+            if ours or published:
+                say(
+                    f"{name}: least rate tried that is saturated {_rate(ours)} jobs an hour, published {_rate(published)}"
+                )
 
     emit(result.to_json(), json, render)
+
+
+def _rate(jobs_per_hour: float | None) -> str:
+    return "none" if jobs_per_hour is None else f"{jobs_per_hour:g}"
 
 
 def tiresias60(

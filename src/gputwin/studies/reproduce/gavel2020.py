@@ -67,17 +67,22 @@ class Reproduction:
     points: tuple[Point, ...]
     published: pl.DataFrame
 
-    def is_saturated(self, point: Point) -> bool:
-        """Return whether the published curve has left its flat part at this rate."""
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Return the policies that were tried, in order."""
+        return tuple(dict.fromkeys(p.policy for p in self.points))
+
+    def is_saturated(self, point: Point, column: str = "published") -> bool:
+        """Return whether a mean, 'ours' or 'published', has left the flat part of the published curve at this rate."""
         curve = self.published.filter(trace=f"continuous-{point.trace}", policy=point.policy)
         base = curve.sort("input_jobs_per_hour")["value"][0] if curve.height else point.ours
-        return (point.published or point.ours) > SATURATED * float(base)
+        value = getattr(point, column)
+        return (point.ours if value is None else float(value)) > SATURATED * float(base)
 
     def saturation_rate(self, policy: str, column: str) -> float | None:
-        """Return the least rate, jobs an hour, at which 'ours' or 'published' is saturated; None: none that was tried."""
-        mine = sorted((p for p in self.points if p.policy == policy), key=lambda p: p.jobs_per_hour)
-        hours = [(p.jobs_per_hour, getattr(p, column)) for p in mine if p.published is not None]
-        return next((rate for rate, value in hours if value > SATURATED * hours[0][1]), None)
+        """Return the least rate tried, jobs an hour, at which 'ours' or 'published' is saturated; None: none."""
+        rates = [p.jobs_per_hour for p in self.points if p.policy == policy and self.is_saturated(p, column)]
+        return min(rates, default=None)
 
     def largest(self, policy: str, *, saturated: bool = False) -> float | None:
         """Return the largest difference of a policy at rates that are (not) saturated, as a share."""
@@ -103,8 +108,10 @@ class Reproduction:
                 }
                 for p in self.points
             ],
-            "largest_difference_unsaturated": {
-                policy: self.largest(policy) for policy in dict.fromkeys(p.policy for p in self.points)
+            "largest_difference_unsaturated": {policy: self.largest(policy) for policy in self.policies},
+            "least_saturated_rate": {
+                policy: {column: self.saturation_rate(policy, column) for column in ("ours", "published")}
+                for policy in self.policies
             },
         }
 
