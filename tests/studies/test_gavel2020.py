@@ -5,12 +5,24 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
+from scipy import sparse
 
+from gputwin.simulation.planning import programs
 from gputwin.simulation.planning.mechanism import RoundSettings
 from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS
-from gputwin.studies.reproduce.gavel2020 import MEASURED, read_jobs, read_throughputs, reproduce
-from gputwin.studies.reproduce.gavel_evidence import drawn_seconds, evidence
+from gputwin.studies.reproduce import gavel2020
+from gputwin.studies.reproduce.gavel2020 import (
+    MEASURED,
+    MODELS,
+    Point,
+    Reproduction,
+    mean_completion_hours,
+    read_throughputs,
+    reproduce,
+    with_speeds,
+)
+from gputwin.studies.reproduce.gavel_jobs import JOB_TYPES, LATER_JOB_TYPES, drawn_jobs
 
 
 @pytest.fixture(scope="module")
@@ -20,45 +32,70 @@ def files(real_data, reference):
 
 
 @pytest.mark.parametrize(
-    ("policy", "rate", "within"),
-    [("fifo", 2.0, 0.005), ("max_min_fairness_perf", 4.4, 0.03)],
+    ("trace", "policy", "rate"),
+    [("single", "fifo", 2.8), ("single", "fifo_perf", 3.2), ("multiple", "fifo", 1.0)],
 )
-def test_mean_completion_is_the_published_one(files, policy, rate, within):
-    """FIFO agrees up to 2.4 jobs an hour, while nearly all run on V100s; above, printed ones are of other throughputs."""
-    result = reproduce(*files, policies=[policy], rates=[rate])
+def test_mean_completion_is_the_printed_one_to_the_last_digit(files, trace, policy, rate):
+    """At 2.8 jobs an hour, FIFO's figure depends on every draw of the policy and on which job is of which type."""
+    (point,) = reproduce(*files, trace=trace, policies=[policy], rates=[rate]).points
+    assert round(point.ours, 2) == point.published
+
+
+def test_a_linear_program_comes_close_to_the_printed_mean(files):
+    """Its optima are many, and the printed ones are those of another solver."""
+    result = reproduce(*files, policies=["max_min_fairness_perf"], rates=[4.4])
     assert not result.is_saturated(result.points[0])
-    assert abs(result.points[0].difference) <= within
-
-
-def test_draws_give_a_range_around_the_first(files):
-    """At 2.4 jobs an hour some jobs wait for a V100: which model they get is drawn."""
-    (point,) = reproduce(*files, policies=["fifo"], rates=[2.4], draws=2).points
-    (alone,) = reproduce(*files, policies=["fifo"], rates=[2.4], seed=1).points
-    assert point.others == (alone.ours,)
-    assert point.span == (min(point.ours, alone.ours), max(point.ours, alone.ours))
-    assert alone.span == (alone.ours, alone.ours)
+    assert abs(result.points[0].difference) <= 0.01
 
 
 @pytest.mark.parametrize("trace", ["single", "multiple"])
-def test_the_published_jobs_follow_from_their_seed(files, trace):
-    """All 12,000 lengths to the bit: the rule of drawing is the authors' own."""
-    jobs = pl.read_csv(files[1] / f"trace_continuous_{trace}_seed0.csv.gz")
-    assert drawn_seconds(0, jobs.height, several_gpus=trace == "multiple") == jobs["duration_v100_seconds"].to_list()
+def test_the_published_jobs_are_drawn_from_the_later_table(files, trace):
+    """Arrivals, types, GPUs, lengths and steps of 12,000 jobs to the bit: the rule of drawing is the authors' own."""
+    published = pl.read_csv(files[1] / f"trace_continuous_{trace}_seed0.csv.gz")
+    drawn = drawn_jobs(0, several_gpus=trace == "multiple", count=published.height, job_types=LATER_JOB_TYPES)
+    ours = with_speeds(drawn, read_throughputs(files[0])).select(published.columns[1:])
+    assert ours.equals(published.drop("job_id"))
 
 
-@pytest.mark.parametrize(("trace", "said"), [("single", "other throughputs"), ("multiple", "are of other jobs")])
-def test_what_cannot_follow_from_the_published_files_is_shown(files, trace, said):
-    table = pl.read_csv(files[1] / "jct_by_policy_and_rate.csv").filter(metric="average_jct_hours")
-    jobs = read_jobs(files[1] / f"trace_continuous_{trace}_seed0.csv.gz", read_throughputs(files[0]))
-    found = evidence(trace, jobs, MEASURED, table)
-    assert len(found.sentences()) == 1
-    assert said in found.sentences()[0]
-    assert found.of_seeds[0] < found.on_v100 < found.of_seeds[2]
-    # Printed figures that the jobs allow are not complained about.
-    fitting = table.with_columns(
-        value=pl.when(policy="fifo_perf").then(found.on_fastest).otherwise(found.on_v100) + 0.2
+def test_printed_means_are_not_of_jobs_from_the_later_table(files):
+    """Nobody ends sooner than on the fastest GPUs without a wait, and rounds and plans add 0.6 h at most at low load."""
+    throughputs = read_throughputs(files[0])
+
+    def on_fastest(job_types):
+        jobs = with_speeds(drawn_jobs(0, several_gpus=False, job_types=job_types), throughputs)[MEASURED]
+        return (jobs["total_steps"] / jobs.select(pl.max_horizontal(MODELS)).to_series()).mean() / 3600
+
+    printed = pl.read_csv(files[1] / "jct_by_policy_and_rate.csv").filter(
+        trace="continuous-single", policy="fifo_perf", metric="average_jct_hours", input_jobs_per_hour=0.4
+    )["value"][0]
+    assert on_fastest(JOB_TYPES) < printed < on_fastest(JOB_TYPES) + 0.6
+    assert printed < on_fastest(LATER_JOB_TYPES)
+
+
+def test_the_log_in_the_authors_instructions_is_met_to_the_microsecond(files):
+    """`EXPERIMENTS.md` of their repository shows a run of AlloX at 0.4 jobs an hour with seed 42, from the later table."""
+    jobs = with_speeds(drawn_jobs(42, several_gpus=False, job_types=LATER_JOB_TYPES), read_throughputs(files[0]))
+    assert round(3600 * mean_completion_hours(jobs, "allox", 0.4, seed=42), 6) == 59492.106756
+
+
+def test_a_rate_is_saturated_from_one_and_a_half_times_the_lowest_printed_mean():
+    rates, printed = [0.4, 4.0, 4.4], [16.0, 24.0, 24.5]
+    table = pl.DataFrame(
+        {"trace": "continuous-single", "policy": "fifo", "input_jobs_per_hour": rates, "value": printed}
     )
-    assert evidence(trace, jobs, MEASURED, fitting).sentences() == []
+    points = [Point("single", "fifo", *values) for values in zip(rates, [16.0, 25.0, 26.0], printed, strict=True)]
+    result = Reproduction(tuple(points), table)
+    assert result.saturation_rate("fifo", "ours") == 4.0
+    assert result.saturation_rate("fifo", "published") == 4.4
+    assert Reproduction(tuple(points[:1]), table).saturation_rate("fifo", "ours") is None
+    assert result.largest("fifo") == pytest.approx(1.0 / 24.0)
+
+
+def test_another_seed_is_not_compared_with_the_printed_figures(files, monkeypatch):
+    monkeypatch.setattr(gavel2020, "mean_completion_hours", lambda *_: 15.0)
+    (point,) = reproduce(*files, policies=["fifo_perf"], rates=[0.4], seed=1).points
+    assert point.published is None
+    assert point.difference is None
 
 
 def jobs_of(submit, steps, throughputs, gpus=None):
@@ -105,3 +142,33 @@ def test_a_gang_gets_all_of_its_gpus_or_none():
         RoundSettings(round_seconds=10.0, least_replan_seconds=0.0),
     )
     assert sorted(result.end.tolist()) == [10, 20]
+
+
+@pytest.mark.parametrize(("trace", "rate"), [("single", 3.2), ("multiple", 2.0)])
+def test_with_the_authors_solver_linear_programs_meet_the_printed_means_to_the_last_digit(
+    files, monkeypatch, trace, rate
+):
+    """The programs have many optima; ECOS, which the authors used, returns others than our method. Skips without it."""
+    ecos = pytest.importorskip("ecos")
+
+    def solved(program):
+        jobs, models = program.rate.shape
+        column = np.arange(jobs * models)
+        job, model = np.divmod(column, models)
+        per_job, per_model = (jobs, column.size), (models, column.size)
+        gain = sparse.csr_array(((-program.rate / program.level[:, None]).ravel(), (job, column)), shape=per_job)
+        time = sparse.csr_array((np.ones(column.size), (job, column)), shape=per_job)
+        held = sparse.csr_array((program.gpus[job], (model, column)), shape=per_model)
+        shares = sparse.vstack([gain, -sparse.eye_array(column.size), held, time])
+        right = np.concatenate([np.zeros(jobs + column.size), program.capacity, np.ones(jobs)])
+        level = np.zeros((right.size, 1))
+        level[:jobs] = 1.0
+        matrix = sparse.csc_matrix(sparse.hstack([level, shares]))
+        found = ecos.solve(
+            np.append(-1.0, np.zeros(column.size)), matrix, right, {"l": right.size, "q": []}, verbose=False
+        )["x"]
+        return np.clip(found[1:].reshape(jobs, models), 0.0, 1.0), found[0]
+
+    monkeypatch.setattr(programs, "solved", solved)
+    (point,) = reproduce(*files, trace=trace, policies=["max_min_fairness_perf"], rates=[rate]).points
+    assert round(point.ours, 2) == point.published

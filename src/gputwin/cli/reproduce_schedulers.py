@@ -23,17 +23,16 @@ def gavel2020(
         Path, typer.Option("--throughputs", help="Measured steps a second by GPU model and job type.")
     ] = Path("simulation_throughputs.json"),
     folder: Annotated[
-        Path, typer.Option("--folder", help="Folder with the jobs (trace_continuous_*) and the published table.")
+        Path, typer.Option("--folder", help="Folder with the published table, jct_by_policy_and_rate.csv.")
     ] = Path("gavel"),
     trace: Annotated[str, typer.Option("--trace", help="single: jobs of one GPU; multiple: of 1 to 8.")] = "single",
     policy: Annotated[list[str] | None, typer.Option("--policy", help="Only these policies; repeatable.")] = None,
     rate: Annotated[
         list[float] | None, typer.Option("--rate", help="Only these rates, jobs an hour; repeatable.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Seed of what policies draw; the jobs stay the same.")] = 0,
-    draws: Annotated[
-        int, typer.Option("--draws", min=1, help="Also with the next seeds: least and most of so many draws.")
-    ] = 1,
+    seed: Annotated[
+        int, typer.Option("--seed", min=0, help="Seed of the jobs and of what policies draw; published: 0.")
+    ] = 0,
     json: Json = False,
     quiet: Quiet = False,
 ) -> None:
@@ -45,7 +44,7 @@ def gavel2020(
 
         gputwin reproduce gavel2020 --policy max_min_fairness_perf --rate 4.8
 
-        gputwin reproduce gavel2020 --policy fifo --rate 3.2 --draws 10
+        gputwin reproduce gavel2020 --policy fifo_perf --rate 0.4 --rate 4.0
 
         gputwin reproduce gavel2020 --trace multiple --policy fifo --json
     """
@@ -62,7 +61,6 @@ def gavel2020(
             policies=policy or tuple(POLICIES),
             rates=rate or (),
             seed=seed,
-            draws=draws,
             progress=step,
         )
 
@@ -75,21 +73,26 @@ def gavel2020(
                 "–" if p.published is None else f"{p.published:.2f}",
                 "–" if p.difference is None else percent(p.difference, 1, signed=True),
                 "yes" if result.is_saturated(p) else "",
-                *([f"{p.span[0]:.2f} to {p.span[1]:.2f}"] if draws > 1 else []),
             ]
             for p in result.points
         ]
         columns = ["policy", "jobs an hour", "ours", "published", "difference", "saturated"]
-        columns += [f"ours, {draws} draws"] if draws > 1 else []
         table(f"Mean completion time, h, trace '{trace}'", columns, rows)
-        for name in dict.fromkeys(p.policy for p in result.points):
+        for name in result.policies:
             worst = result.largest(name)
             if worst is not None:
                 say(f"{name}: largest difference at unsaturated rates {percent(worst, 1)}")
-        for sentence in result.evidence.sentences():
-            say(sentence)
+            ours, published = (result.saturation_rate(name, column) for column in ("ours", "published"))
+            if ours or published:
+                say(
+                    f"{name}: least rate tried that is saturated {_rate(ours)} jobs an hour, published {_rate(published)}"
+                )
 
     emit(result.to_json(), json, render)
+
+
+def _rate(jobs_per_hour: float | None) -> str:
+    return "none" if jobs_per_hour is None else f"{jobs_per_hour:g}"
 
 
 def tiresias60(

@@ -22,7 +22,7 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.planning.mechanism import RoundSettings
 from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS, Floats, Plan, Planner, PlannerPolicy, Snapshot
-from gputwin.studies.reproduce.gavel_evidence import Evidence, evidence
+from gputwin.studies.reproduce.gavel_jobs import drawn_jobs
 
 MODELS = ("k80", "p100", "v100")
 CAPACITY = np.array([36.0, 36.0, 36.0])
@@ -38,6 +38,8 @@ POLICIES = {
     "allox": "allox",
 }
 """Published name of a policy → the planner here."""
+PRINTED_SEED = 0
+"""Seed of the printed figures."""
 SATURATED = 1.5
 """A rate counts as saturated if the mean completion time is more than this times that of the lowest rate."""
 
@@ -51,14 +53,6 @@ class Point:
     jobs_per_hour: float
     ours: float
     published: float | None
-    others: tuple[float, ...] = ()
-    """Ours with the next seeds of what the policy draws."""
-
-    @property
-    def span(self) -> tuple[float, float]:
-        """Return the least and the largest of ours over all seeds."""
-        every = (self.ours, *self.others)
-        return min(every), max(every)
 
     @property
     def difference(self) -> float | None:
@@ -72,20 +66,23 @@ class Reproduction:
 
     points: tuple[Point, ...]
     published: pl.DataFrame
-    evidence: Evidence
-    """What the jobs themselves allow, whatever the policy."""
 
-    def is_saturated(self, point: Point) -> bool:
-        """Return whether the published curve has left its flat part at this rate."""
+    @property
+    def policies(self) -> tuple[str, ...]:
+        """Return the policies that were tried, in order."""
+        return tuple(dict.fromkeys(p.policy for p in self.points))
+
+    def is_saturated(self, point: Point, column: str = "published") -> bool:
+        """Return whether a mean, 'ours' or 'published', has left the flat part of the published curve at this rate."""
         curve = self.published.filter(trace=f"continuous-{point.trace}", policy=point.policy)
         base = curve.sort("input_jobs_per_hour")["value"][0] if curve.height else point.ours
-        return (point.published or point.ours) > SATURATED * float(base)
+        value = getattr(point, column)
+        return (point.ours if value is None else float(value)) > SATURATED * float(base)
 
     def saturation_rate(self, policy: str, column: str) -> float | None:
-        """Return the least rate, jobs an hour, at which 'ours' or 'published' is saturated; None: none that was tried."""
-        mine = sorted((p for p in self.points if p.policy == policy), key=lambda p: p.jobs_per_hour)
-        hours = [(p.jobs_per_hour, getattr(p, column)) for p in mine if p.published is not None]
-        return next((rate for rate, value in hours if value > SATURATED * hours[0][1]), None)
+        """Return the least rate tried, jobs an hour, at which 'ours' or 'published' is saturated; None: none."""
+        rates = [p.jobs_per_hour for p in self.points if p.policy == policy and self.is_saturated(p, column)]
+        return min(rates, default=None)
 
     def largest(self, policy: str, *, saturated: bool = False) -> float | None:
         """Return the largest difference of a policy at rates that are (not) saturated, as a share."""
@@ -107,16 +104,15 @@ class Reproduction:
                     "mean_completion_hours": p.ours,
                     "published_hours": p.published,
                     "difference": p.difference,
-                    "least_of_draws_hours": p.span[0],
-                    "most_of_draws_hours": p.span[1],
                     "saturated": self.is_saturated(p),
                 }
                 for p in self.points
             ],
-            "largest_difference_unsaturated": {
-                policy: self.largest(policy) for policy in dict.fromkeys(p.policy for p in self.points)
+            "largest_difference_unsaturated": {policy: self.largest(policy) for policy in self.policies},
+            "least_saturated_rate": {
+                policy: {column: self.saturation_rate(policy, column) for column in ("ours", "published")}
+                for policy in self.policies
             },
-            "evidence": self.evidence.to_json(),
         }
 
 
@@ -127,27 +123,24 @@ def reproduce(
     trace: str = "single",
     policies: Sequence[str] = tuple(POLICIES),
     rates: Sequence[float] = (),
-    seed: int = 0,
-    draws: int = 1,
+    seed: int = PRINTED_SEED,
     progress: Callable[[str], None] = lambda step: None,
 ) -> Reproduction:
-    """Return our mean completion times beside the published ones; without `rates`, at all published ones.
-
-    With several `draws`, also those with the next seeds of what policies draw.
-    """
+    """Return our mean completion times beside the published ones; without `rates`, at all published ones."""
     if unknown := sorted(set(policies) - set(POLICIES)):
         raise UserError(f"unknown policy '{unknown[0]}'; known: {', '.join(POLICIES)}")
     table = _read(folder / "jct_by_policy_and_rate.csv").filter(metric="average_jct_hours")
-    jobs = read_jobs(folder / f"trace_continuous_{trace}_seed0.csv.gz", read_throughputs(throughputs))
+    drawn = drawn_jobs(seed, several_gpus=trace == "multiple")
+    jobs = with_speeds(drawn, read_throughputs(throughputs))
     points = []
     for policy in policies:
         known = table.filter(trace=f"continuous-{trace}", policy=policy)
         printed = dict(zip(known["input_jobs_per_hour"].to_list(), known["value"].to_list(), strict=True))
         for rate in rates or sorted(printed):
             progress(f"{policy} at {rate:g} jobs an hour")
-            ours, *others = (mean_completion_hours(jobs, policy, rate, seed + k) for k in range(draws))
-            points.append(Point(trace, policy, rate, ours, printed.get(rate), tuple(others)))
-    return Reproduction(tuple(points), table, evidence(trace, jobs, MEASURED, table))
+            ours = mean_completion_hours(jobs, policy, rate, seed)
+            points.append(Point(trace, policy, rate, ours, printed.get(rate) if seed == PRINTED_SEED else None))
+    return Reproduction(tuple(points), table)
 
 
 def mean_completion_hours(jobs: pl.DataFrame, policy: str, jobs_per_hour: float, seed: int = 0) -> float:
@@ -181,6 +174,7 @@ class FifoAsPublished:
     the last free model by name (v100 before p100 before k80), and strikes the drawn one off the list when the given one
     is full; a full model can so be given again, and the job then waits for it though others are idle. While V100s are
     never full (up to 1.6 jobs an hour) draws do not matter; above, the figures depend on the sequence of draws.
+    (`scheduler/policies/fifo.py` of the authors' public repository, commit fc065b67.)
     """
 
     def __init__(self, seed: int) -> None:
@@ -197,12 +191,11 @@ class FifoAsPublished:
             if job in row:
                 free[model] -= gpus[row[job]]
                 continue
-            # The first in the queue takes over the place of a job that has ended, or waits for the next plan.
-            if queue:
+            # The first in the queue takes over the place of a job that has ended if it fits there, else stays first.
+            if queue and gpus[row[queue[0]]] <= free[model] and speed[row[queue[0]], model] > 0:
                 heir = queue.pop(0)
-                if gpus[row[heir]] <= free[model] and speed[row[heir], model] > 0:
-                    self.model[heir] = model
-                    free[model] -= gpus[row[heir]]
+                self.model[heir] = model
+                free[model] -= gpus[row[heir]]
             del self.model[job]
         listed = [model for model in range(len(free)) if free[model] > 0]
         while queue and listed:
@@ -239,17 +232,17 @@ def read_throughputs(path: Path) -> dict[tuple[str, int], Floats]:
     return {key: np.array(speeds) for key, speeds in by_type.items()}
 
 
-def read_jobs(path: Path, throughputs: dict[tuple[str, int], Floats]) -> pl.DataFrame:
-    """Return the jobs with their speed on each GPU model as columns."""
-    jobs = _read(path)
+def with_speeds(jobs: pl.DataFrame, throughputs: dict[tuple[str, int], Floats]) -> pl.DataFrame:
+    """Return the jobs with steps a second on each GPU model and all their steps as columns."""
     keys = list(zip(jobs["job_type"].to_list(), jobs["scale_factor"].to_list(), strict=True))
     if missing := [key for key in keys if key not in throughputs]:
-        raise InputError(f"{path}: no throughputs of {missing[0]}; give the file they were measured in")
+        raise InputError(f"no throughputs of {missing[0]}; give Gavel's simulation_throughputs.json")
     speeds = np.array([throughputs[key] for key in keys])
-    return jobs.with_columns(pl.Series(model, speeds[:, k]) for k, model in enumerate(MODELS))
+    jobs = jobs.with_columns(pl.Series(model, speeds[:, k]) for k, model in enumerate(MODELS))
+    return jobs.with_columns(total_steps=pl.col("duration_v100_seconds") * pl.col("v100"))
 
 
 def _read(path: Path) -> pl.DataFrame:
     if not path.is_file():
-        raise InputError(f"{path}: no such file; give the folder with Gavel's traces and tables")
+        raise InputError(f"{path}: no such file; give the folder with Gavel's published table")
     return pl.read_csv(path)

@@ -43,7 +43,7 @@ RESULTS = (
         "gavel2020",
         "completion times on three GPU models (Narayanan et al., OSDI'20)",
         {"throughputs": "simulation_throughputs.json", "folder": "jct_by_policy_and_rate.csv/"},
-        "get the throughputs and jobs from the authors' repository",
+        "get the throughputs and the table of the authors' notebooks from their repository",
     ),
     Published(
         "tiresias60",
