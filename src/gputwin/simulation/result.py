@@ -22,6 +22,7 @@ from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.fairness.measures import shares_over_time
 from gputwin.simulation.goodput import goodput_of
+from gputwin.simulation.held import gpus_held
 from gputwin.simulation.metrics import cost_of_nodes, effective_training_time_ratio, summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
@@ -109,6 +110,7 @@ def result_of(
     jobs = _jobs(run)
     series = _series(run)
     segments, placements = segments_of(run), placements_of(run)
+    gpus = gpus_held(segments, placements)
     nodes = run.cluster.nodes()
     clock = run.world.series.clock
     summary = summarise(
@@ -126,10 +128,10 @@ def result_of(
         summary["effective_training_time_ratio"] = effective_training_time_ratio(jobs)
         summary["completion_parts_nanoseconds"] = completion_totals(jobs)
         summary["completion_parts_seconds"] = completion_parts(summary["completion_parts_nanoseconds"])
-        summary["goodput"] = goodput_of(run)
+        summary["goodput"] = goodput_of(run, segments, gpus)
         summary["checkpoint_writers"] = writers_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
-    shares = shares_over_time(jobs, segments, series["time"].to_numpy(), _weights(run))
+    shares = shares_over_time(jobs, segments, series["time"].to_numpy(), _weights(run), gpus)
     summary["tenant_shares"] = None if shares is None else shares.summary
     if shares is not None:
         looked_at = pl.DataFrame({"time": shares.times, "share_error": shares.share_error, "share_jain": shares.jain})

@@ -10,6 +10,7 @@ import polars as pl
 from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS, SPOTS
 from gputwin.simulation.engine.state.records import START, UP
 from gputwin.simulation.engine.world import FINISHED, RUNS
+from gputwin.simulation.held import DEMAND
 from gputwin.simulation.run import Run
 
 _FIELDS = {"gpu_model": "slow_model", "spread": "slow_spread", "neighbours": "slow_neighbours", "size": "slow_size"}
@@ -72,7 +73,11 @@ def placements_of(run: Run) -> pl.DataFrame:
         spots = spots if placed.all() else spots[placed]
     # Field by field: whole records of as many requests as there are instances would take gigabytes.
     request = spots["request"].astype(np.uint32)
-    cut = {"first_slice": (spots["devices"] >> START).astype(np.uint8)} if run.world.settings["mig"][0] else {}
+    cut: dict[str, Any] = {}
+    if run.world.settings["mig"][0]:
+        cut["first_slice"] = (spots["devices"] >> START).astype(np.uint8)
+    if run.changes.sharing is not None and run.changes.sharing.rule.divides:
+        cut[DEMAND] = workload.requests["demand"].astype(np.int32)[request]
     return pl.DataFrame(
         {
             "segment": segment,
