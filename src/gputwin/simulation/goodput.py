@@ -41,10 +41,13 @@ def goodput_of(run: Run, segments: pl.DataFrame | None = None, gpus: Floats | No
     }
     if segments is not None and gpus is not None:
         row, seconds = segments["job"].to_numpy(), (segments["end_time"] - segments["start_time"]).to_numpy()
-        ran, held = (np.bincount(row, weights, jobs.size) for weights in (seconds, seconds * gpus))
-        mean = np.divide(held, ran * HOUR, out=asked.copy(), where=ran > 0)
-        hours["overhead"] = float((mean * lives["overheads"]).sum())
-        hours["slowed"] += float(((mean - asked) * (ran - lives["overheads"])).sum())
+        ran = np.bincount(row, seconds, jobs.size)
+        more = np.bincount(row, seconds * (gpus / HOUR - asked[row]), jobs.size)
+        more_in_overhead = float(
+            (np.divide(more, ran, out=np.zeros(ran.size), where=ran > 0) * lives["overheads"]).sum()
+        )
+        hours["overhead"] += more_in_overhead
+        hours["slowed"] += float(more.sum()) - more_in_overhead
     held_hours = sum(max(value, 0.0) for value in hours.values())
     shares = {f"{name}_gpu_hours": value for name, value in hours.items()}
     return {**shares, "goodput": hours["useful"] / held_hours if held_hours > 0 else None}

@@ -29,6 +29,7 @@ from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.segments import (
     capacity_over_time,
+    gpus_of_nodes,
     has_changes,
     placements_of,
     segments_of,
@@ -221,9 +222,12 @@ def _series(run: Run) -> pl.DataFrame:
 
 
 def _capacity(run: Run) -> Any:
-    """Return the total of CPU, memory, disk, RDMA, then milli-GPU per model, of all nodes whether up or not."""
+    """Return the total of CPU, memory, disk, RDMA, then milli-GPU per model, of all nodes whether up or not.
+
+    GPUs that a power cap leaves unused count too.
+    """
     nodes = run.world.machines.nodes
-    gpus = np.bincount(nodes["model"], nodes["gpu_count"] * WHOLE, len(run.workload.models))
+    gpus = np.bincount(nodes["model"], gpus_of_nodes(run) * WHOLE, len(run.workload.models))
     return np.concatenate([[nodes[name].sum() for name in _RESOURCES], gpus])
 
 
