@@ -23,7 +23,7 @@ from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS
 from gputwin.simulation.fairness.measures import shares_over_time
 from gputwin.simulation.goodput import goodput_of
 from gputwin.simulation.held import gpus_held
-from gputwin.simulation.metrics import cost_of_nodes, effective_training_time_ratio, summarise
+from gputwin.simulation.metrics import SUMMARY_KEYS, cost_of_nodes, effective_training_time_ratio, summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
@@ -97,11 +97,19 @@ class SimulationResult(Shown):
         try:
             data = json.loads((path / RUN_FILE).read_text(encoding="utf-8"))
             frames = {name: pl.read_parquet(path / f"{name}.parquet") for name in _FRAMES}
-            return cls(**frames, summary=data["summary"], manifest=data["manifest"])
+            found = cls(**frames, summary=data["summary"], manifest=data["manifest"])
         except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
             raise InputError(
                 f"not a saved run ({error})", file=path, remedy="make one with: gputwin simulate -o DIR"
             ) from None
+        if missing := [key for key in SUMMARY_KEYS if key not in found.summary]:
+            by = dict(found.manifest.get("versions") or {}).get("gputwin", "unknown")
+            raise InputError(
+                f"made by another version of gputwin ({by}): its summary lacks {missing[0]}",
+                file=path,
+                remedy=f"make it again: gputwin simulate {path / SCENARIO_FILE} -o DIR",
+            )
+        return found
 
 
 def result_of(
