@@ -246,3 +246,12 @@ def test_a_notebook_shows_it_as_html_with_texts_escaped(show: Any) -> None:
     assert "<script" not in html
     assert html.count("<table") == html.count("</table>") >= 1
     assert gputwin.analyze(trace_of({"tasks": tasks})).to_json() == analyze(trace_of({"tasks": tasks})).to_json()
+
+
+def test_arrivals_are_judged_by_intervals_that_bring_a_task_or_more() -> None:
+    """Twelve tasks in an hour of each tenth day: an hour brings 0.05 on average, a day 1.3, in strong bursts."""
+    times = [day * 86_400.0 + k * 300.0 for day in range(0, 101, 10) for k in range(12)]
+    found = of({"tasks": [task(str(i), t, t, t + 60) for i, t in enumerate(times)]})
+    said = [r.text for topic in found.topics for r in topic.remarks if r.text.startswith("Tasks arrive")]
+    assert len(said) == 1
+    assert said[0].startswith("Tasks arrive in strong bursts: the busiest 1 d brings ")

@@ -65,6 +65,15 @@ def test_growth_counts(busy: str) -> None:
     assert "1." in overload(trace, cluster, growth=2.0)[0]
 
 
+def test_tasks_that_arrive_faster_run_as_long_as_ever() -> None:
+    """Two GPUs for 80 s of the 100 s until the last arrival; twice as fast, for all of the 50 s, not 1.6 times of them."""
+    times = {"duration_seconds": 80.0, "gpu_count": 1, "gpu_milli": 1000}
+    tasks = pl.DataFrame([{"job_id": str(k), "submit_time": at, **times} for k, at in enumerate((0.0, 0.0, 100.0))])
+    trace = Trace.from_frames({"tasks": tasks}, TraceMeta("by hand"))
+    (said,) = overload(trace, Cluster("one", (NodeGroup("node", 1, 1),)), growth=2.0)
+    assert said.startswith("overloaded: the work offered is 2.00 times the GPUs of one over 50 s,")
+
+
 def test_it_is_said_by_resource_and_by_model() -> None:
     span = {"start_time": 0.0, "end_time": 100.0, "submit_time": 0.0, "gpu_milli": 1000}
     rows = [

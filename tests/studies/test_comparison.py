@@ -143,7 +143,7 @@ def test_a_run_of_another_trace_is_refused(tmp_path, capsys):
 
 
 def test_runs_that_cannot_be_paired_are_refused(compared):
-    with pytest.raises(UserError, match="'SJF' on replicate 1 is missing"):
+    with pytest.raises(UserError, match="'SJF' was not run with the trace and seed 0 of 'FIFO'"):
         compare([run for run in compared.runs if (run.label, run.replicate) != ("SJF", "1")])
 
 
@@ -229,7 +229,13 @@ def scenarios_with(**figures: tuple[float, float, float]) -> SimpleNamespace:
         return {"scenario": label, "baseline": base, "difference": gap, "low": gap - 1e-6, "high": gap + 1e-6}
 
     names = tuple(figures)
-    return SimpleNamespace(means=lambda: pl.DataFrame(rows), difference=difference, labels=names, baseline=names[0])
+    return SimpleNamespace(
+        means=lambda: pl.DataFrame(rows),
+        difference=difference,
+        labels=names,
+        baseline=names[0],
+        not_run=dict.fromkeys(names, 0),
+    )
 
 
 def test_of_rules_that_do_about_as_well_the_one_without_stops_is_chosen():
@@ -237,6 +243,51 @@ def test_of_rules_that_do_about_as_well_the_one_without_stops_is_chosen():
     text = recommendation(found)
     assert text.startswith("Choose backfill: the mean wait is 5.3 s, against 15 min 00 s under FIFO")
     assert "LAS has the shortest mean wait, 2.4 s, but stops jobs 200 times." in text
+
+
+def test_a_gain_too_small_to_change_anything_for_is_not_advised():
+    found = scenarios_with(FIFO=(100.0, 100.0, 0), SJF=(99.0, 100.0, 0))
+    assert recommendation(found) == (
+        "Stay with FIFO: its mean wait, 1 min 40 s, is within 2 % of the shortest, 1 min 39 s under SJF."
+    )
+
+
+def test_waits_are_compared_over_the_jobs_that_run_under_all_scenarios():
+    """On nodes of one GPU the jobs that ask for more never run, so the others wait less, which is no reason to buy them."""
+    variants = {"eights": {}, "ones": {"cluster": "homogeneous:32x1"}, "sjf": {"order": "sjf"}}
+    base = BASE.with_(backfill="greedy")
+    with ThreadPoolExecutor(1) as executor:
+        found = compare(run_scenarios(base, variants, executor=executor))
+    ones = next(run for run in found.runs if run.label == "ones")
+    never = ones.result.summary["outcomes"]["never_fits"]
+    assert found.not_run == {"eights": 0, "ones": never, "sjf": 0}
+    assert never > 0
+    ran = ones.result.jobs.filter(pl.col("outcome") == "finished")
+    for run in found.runs:
+        waits = run.result.jobs.join(ran, on="job_id", how="semi")["wait_seconds"]
+        assert found.means().filter(scenario=run.label)["mean wait"].item() == pytest.approx(waits.mean())
+    for label, metric in ((label, metric) for label in ("ones", "sjf") for metric in ("mean wait", "mean JCT")):
+        gap = found.difference(label, metric)
+        assert gap["low"] <= gap["difference"] <= gap["high"]
+    summed = dict(found.causes().group_by("scenario").agg(pl.col("seconds").sum()).iter_rows())
+    assert summed["eights"] == pytest.approx(found.means()["mean wait"][0])
+    assert waits_by_tenant(found)["jobs"].sum() == ran.height
+    assert "Choose ones" not in recommendation(found)
+    assert f"Jobs that never run: {never:,} under ones." in recommendation(found)
+    alone = compare([run for run in found.runs if run.label != "sjf"])
+    assert recommendation(alone).startswith("Stay with eights: under no other scenario as many jobs run. ")
+    other_way = compare([run for label in ("ones", "eights") for run in found.runs if run.label == label])
+    assert recommendation(other_way).startswith("Choose eights: more jobs run than under ones. ")
+
+
+def test_runs_of_different_parts_of_a_trace_or_seeds_are_not_compared():
+    whole = simulate(BASE)
+    half = {"end_time": float(whole.jobs["submit_time"].median())}
+    runs = [whole, simulate(BASE.with_(slice=half)), simulate(BASE.with_(order="sjf", seed=3))]
+    with pytest.raises(UserError, match="different parts of the trace"):
+        label_runs(runs[:2])
+    with pytest.raises(UserError, match="'fifo' was not run with the trace and seed 3 of 'sjf'"):
+        compare(label_runs([runs[0], runs[2]]))
 
 
 def test_a_long_tail_is_not_about_as_good():

@@ -247,3 +247,27 @@ def test_squeue_is_read_like_sacct_and_its_foresight_is_not_taken_for_fact(tmp_p
     for waits in (first, second):
         assert (waits["status"], waits["start_time"], waits["end_time"]) == ("waiting", None, None)
         assert waits["requested_seconds"] == 86400.0
+
+
+def test_wall_times_are_those_of_the_zone_that_is_given(tmp_path):
+    """The night in which Berlin's clocks skip an hour: from 00:30 to 04:30 on the clock three hours pass."""
+    path = tmp_path / "sacct.txt"
+    path.write_text(
+        "JobID|State|Submit|Start|End\n"
+        "1|COMPLETED|2024-03-31T00:30:00|2024-03-31T00:30:00|2024-03-31T04:30:00\n"
+        "2|COMPLETED|1711845000|1711845000|1711848600\n"
+    )
+    here = ingest([path], options=Options(zone="Europe/Berlin"))
+    assert (here.meta.zone, here.meta.origin_unix_seconds) == ("Europe/Berlin", 1711841400)
+    assert task_of(here, "1")["duration_seconds"] == 3 * 3600
+    # Unix seconds name their instant, whatever the zone.
+    assert task_of(here, "2")["submit_time"] == 3600
+    without = ingest([path])
+    assert (without.meta.zone, task_of(without, "1")["duration_seconds"]) == ("UTC", 4 * 3600)
+
+
+def test_a_zone_is_refused_where_times_do_not_depend_on_one(tmp_path):
+    path = tmp_path / "log.swf"
+    path.write_text("; Version: 2.2\n1 0 10 3600 8 -1 -1 8 7200 -1 1 1 1 1 1 1 -1 -1\n")
+    with pytest.raises(UserError, match="--zone Europe/Berlin: the times of Standard Workload Format"):
+        ingest([path], options=Options(zone="Europe/Berlin"))

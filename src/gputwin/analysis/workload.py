@@ -50,12 +50,17 @@ def workload(frame: Frame, facts: TaskFacts, dimensions: Sequence[Dimension]) ->
     return Topic("workload", "Workload", tables, remarks, _NOTES)
 
 
+_SCALES = ("1 h", "6 h", "1 d", "5 min", "1 min")
+"""Intervals by which arrivals are judged, the first that is known."""
+
+
 def _burst_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     if "burstiness" not in tables or "interarrival" not in tables:
         return []
-    scales = {r["scale"]: r for r in tables["burstiness"].to_dicts()}
+    # Intervals that bring less than one task on average look even whatever comes.
+    scales = {r["scale"]: r for r in tables["burstiness"].to_dicts() if r["mean"] >= 1}
     gaps = tables["interarrival"].row(0, named=True)
-    name, r = next(((n, scales[n]) for n in ("1 h", "5 min", "1 min") if n in scales), (None, None))
+    name, r = next(((n, scales[n]) for n in _SCALES if n in scales), (None, None))
     if r is None or gaps["cv"] is None:
         return []
     degree = "in strong bursts" if r["dispersion"] > 10 else "in bursts" if r["dispersion"] > 2 else "evenly"

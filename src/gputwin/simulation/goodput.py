@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 
 from gputwin.core.units import HOUR
-from gputwin.simulation.engine.state.records import WHOLE
+from gputwin.simulation.engine.state.records import WHOLE, Floats
 from gputwin.simulation.engine.world import GAVE_UP
 from gputwin.simulation.run import Run
 
@@ -13,30 +14,40 @@ PARTS = {
     "useful": "work that counts",
     "lost": "work done again, or in vain",
     "overhead": "saving, restarting, resizing",
-    "slowed": "time above that at full speed",
+    "slowed": "more than the work takes at full speed",
 }
 """Where the GPU-hours that jobs held went."""
 
 
-def goodput_of(run: Run) -> dict[str, float | None]:
+def goodput_of(run: Run, segments: pl.DataFrame | None = None, gpus: Floats | None = None) -> dict[str, float | None]:
     """Return GPU-hours by part (`PARTS`), and goodput: the useful share of all, None where nothing was held.
 
-    Each second of a job counts with the GPUs it asks for. Useful is the work of finished jobs, and of others what they
-    would go on from; all work of a job that gave up is lost. Less than 0 is slowed where GPUs are faster than full speed.
+    Useful is the work of finished jobs, and of others what they would go on from; all work of a job that gave up is lost.
+    Work counts with the GPUs its job asks for. `segments` and the `gpus` each holds, where that may be another number
+    (`held.py`): then the parts sum to the GPU-hours held. Slowed is below 0 where fewer GPUs, or faster ones, were enough.
     """
     jobs, lives = run.world.queue.jobs, run.world.lives.records
-    gpus = jobs["gpu_milli"] / WHOLE / HOUR
+    asked = jobs["gpu_milli"] / WHOLE / HOUR
     gave_up = jobs["outcome"] == GAVE_UP
     done = np.minimum(jobs["done"], jobs["duration"])
     slowed = sum(
         run.world.lives.factors[name] for name in ("slow_model", "slow_spread", "slow_neighbours", "slow_size")
     )
     hours = {
-        "useful": float((gpus * np.where(gave_up, 0.0, done)).sum()),
-        "lost": float((gpus * (lives["lost"] + np.where(gave_up, done, 0.0))).sum()),
-        "overhead": float((gpus * lives["overheads"]).sum()),
-        "slowed": float((gpus * slowed).sum()),
+        "useful": float((asked * np.where(gave_up, 0.0, done)).sum()),
+        "lost": float((asked * (lives["lost"] + np.where(gave_up, done, 0.0))).sum()),
+        "overhead": float((asked * lives["overheads"]).sum()),
+        "slowed": float((asked * slowed).sum()),
     }
-    held = sum(max(value, 0.0) for value in hours.values())
+    if segments is not None and gpus is not None:
+        row, seconds = segments["job"].to_numpy(), (segments["end_time"] - segments["start_time"]).to_numpy()
+        ran = np.bincount(row, seconds, jobs.size)
+        more = np.bincount(row, seconds * (gpus / HOUR - asked[row]), jobs.size)
+        more_in_overhead = float(
+            (np.divide(more, ran, out=np.zeros(ran.size), where=ran > 0) * lives["overheads"]).sum()
+        )
+        hours["overhead"] += more_in_overhead
+        hours["slowed"] += float(more.sum()) - more_in_overhead
+    held_hours = sum(max(value, 0.0) for value in hours.values())
     shares = {f"{name}_gpu_hours": value for name, value in hours.items()}
-    return {**shares, "goodput": hours["useful"] / held if held > 0 else None}
+    return {**shares, "goodput": hours["useful"] / held_hours if held_hours > 0 else None}

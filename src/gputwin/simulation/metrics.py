@@ -11,6 +11,27 @@ import polars as pl
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 
+SUMMARY_KEYS = (
+    "jobs",
+    "jobs_already_running",
+    "jobs_with_wait",
+    "outcomes",
+    "wait_seconds",
+    "jct_seconds",
+    "slowdown",
+    "bounded_slowdown",
+    "makespan_seconds",
+    "throughput_jobs_per_hour",
+    "allocation",
+    "fragmentation",
+    "jain_fairness",
+    "load_balance",
+    "wait_causes_seconds",
+    "sla_violations",
+    "little_law_relative_error",
+    "mean_jobs_running",
+)
+"""What the summary of every run has."""
 _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 

@@ -9,7 +9,7 @@ knows when they ran are left out; loads "at most" count them for as long as they
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import polars as pl
@@ -69,14 +69,17 @@ def offered_loads(tasks: pl.DataFrame, nodes: pl.DataFrame) -> Loads:
 def overload(trace: Trace, cluster: Cluster, growth: float = 1.0) -> tuple[str, ...]:
     """Return a warning for each resource and set of GPU models of which more is offered than there is over the window.
 
-    `growth` multiplies the demand.
+    `growth` multiplies the demand: the same tasks arrive so many times as fast.
     """
     if trace.tasks.is_empty():
         return ()
     window = observed(trace.tasks)
+    demand = _demand(trace.tasks, window)
+    if growth != 1:
+        demand, window = _faster(demand, window, growth)
     means = [
-        (resource, models, growth * _mean_load(part.filter("is_known"), resource, capacity, window))
-        for resource, models, part, capacity in _bound_parts(_demand(trace.tasks, window), cluster.nodes())
+        (resource, models, _mean_load(part.filter("is_known"), resource, capacity, window))
+        for resource, models, part, capacity in _bound_parts(demand, cluster.nodes())
     ]
     return tuple(
         f"overloaded: the work offered is {mean:.2f} times the {_words(resource, models)} of {cluster.name} over "
@@ -84,6 +87,14 @@ def overload(trace: Trace, cluster: Cluster, growth: float = 1.0) -> tuple[str, 
         for resource, models, mean in sorted(means, key=lambda x: (x[1] != ANY, -x[2]))
         if mean > 1
     )
+
+
+def _faster(demand: pl.DataFrame, window: Window, growth: float) -> tuple[pl.DataFrame, Window]:
+    """Return the demand and the window where tasks arrive `growth` times as fast, for as long as ever each."""
+    begin = window.first + (pl.col("begin") - window.first) / growth
+    moved = demand.with_columns(begin.alias("begin"), (begin + pl.col("end") - pl.col("begin")).alias("end"))
+    ends = {name: window.first + (getattr(window, name) - window.first) / growth for name in ("last", "begin", "until")}
+    return moved, replace(window, **ends)
 
 
 def said(load: Load) -> str:

@@ -22,12 +22,14 @@ from gputwin.simulation.engine.state.records import WHOLE
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.fairness.measures import shares_over_time
 from gputwin.simulation.goodput import goodput_of
-from gputwin.simulation.metrics import cost_of_nodes, effective_training_time_ratio, summarise
+from gputwin.simulation.held import gpus_held
+from gputwin.simulation.metrics import SUMMARY_KEYS, cost_of_nodes, effective_training_time_ratio, summarise
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.segments import (
     capacity_over_time,
+    gpus_of_nodes,
     has_changes,
     placements_of,
     segments_of,
@@ -95,11 +97,19 @@ class SimulationResult(Shown):
         try:
             data = json.loads((path / RUN_FILE).read_text(encoding="utf-8"))
             frames = {name: pl.read_parquet(path / f"{name}.parquet") for name in _FRAMES}
-            return cls(**frames, summary=data["summary"], manifest=data["manifest"])
+            found = cls(**frames, summary=data["summary"], manifest=data["manifest"])
         except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
             raise InputError(
                 f"not a saved run ({error})", file=path, remedy="make one with: gputwin simulate -o DIR"
             ) from None
+        if missing := [key for key in SUMMARY_KEYS if key not in found.summary]:
+            by = dict(found.manifest.get("versions") or {}).get("gputwin", "unknown")
+            raise InputError(
+                f"made by another version of gputwin ({by}): its summary lacks {missing[0]}",
+                file=path,
+                remedy=f"make it again: gputwin simulate {path / SCENARIO_FILE} -o DIR",
+            )
+        return found
 
 
 def result_of(
@@ -109,6 +119,7 @@ def result_of(
     jobs = _jobs(run)
     series = _series(run)
     segments, placements = segments_of(run), placements_of(run)
+    gpus = gpus_held(segments, placements)
     nodes = run.cluster.nodes()
     clock = run.world.series.clock
     summary = summarise(
@@ -126,10 +137,10 @@ def result_of(
         summary["effective_training_time_ratio"] = effective_training_time_ratio(jobs)
         summary["completion_parts_nanoseconds"] = completion_totals(jobs)
         summary["completion_parts_seconds"] = completion_parts(summary["completion_parts_nanoseconds"])
-        summary["goodput"] = goodput_of(run)
+        summary["goodput"] = goodput_of(run, segments, gpus)
         summary["checkpoint_writers"] = writers_of(run)
         series = series.with_columns(pl.Series("gpu_capacity", capacity_over_time(run, series["time"].to_numpy())))
-    shares = shares_over_time(jobs, segments, series["time"].to_numpy(), _weights(run))
+    shares = shares_over_time(jobs, segments, series["time"].to_numpy(), _weights(run), gpus)
     summary["tenant_shares"] = None if shares is None else shares.summary
     if shares is not None:
         looked_at = pl.DataFrame({"time": shares.times, "share_error": shares.share_error, "share_jain": shares.jain})
@@ -219,9 +230,12 @@ def _series(run: Run) -> pl.DataFrame:
 
 
 def _capacity(run: Run) -> Any:
-    """Return the total of CPU, memory, disk, RDMA, then milli-GPU per model, of all nodes whether up or not."""
+    """Return the total of CPU, memory, disk, RDMA, then milli-GPU per model, of all nodes whether up or not.
+
+    GPUs that a power cap leaves unused count too.
+    """
     nodes = run.world.machines.nodes
-    gpus = np.bincount(nodes["model"], nodes["gpu_count"] * WHOLE, len(run.workload.models))
+    gpus = np.bincount(nodes["model"], gpus_of_nodes(run) * WHOLE, len(run.workload.models))
     return np.concatenate([[nodes[name].sum() for name in _RESOURCES], gpus])
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import polars as pl
 
 from gputwin.simulation.engine.state.lives import REASONS, SEGMENTS, SPOTS
-from gputwin.simulation.engine.state.records import START, UP
+from gputwin.simulation.engine.state.records import DRAINING, START, UP
 from gputwin.simulation.engine.world import FINISHED, RUNS
+from gputwin.simulation.held import DEMAND
 from gputwin.simulation.run import Run
 
 _FIELDS = {"gpu_model": "slow_model", "spread": "slow_spread", "neighbours": "slow_neighbours", "size": "slow_size"}
@@ -72,7 +73,11 @@ def placements_of(run: Run) -> pl.DataFrame:
         spots = spots if placed.all() else spots[placed]
     # Field by field: whole records of as many requests as there are instances would take gigabytes.
     request = spots["request"].astype(np.uint32)
-    cut = {"first_slice": (spots["devices"] >> START).astype(np.uint8)} if run.world.settings["mig"][0] else {}
+    cut: dict[str, Any] = {}
+    if run.world.settings["mig"][0]:
+        cut["first_slice"] = (spots["devices"] >> START).astype(np.uint8)
+    if run.changes.sharing is not None and run.changes.sharing.rule.divides:
+        cut[DEMAND] = workload.requests["demand"].astype(np.int32)[request]
     return pl.DataFrame(
         {
             "segment": segment,
@@ -109,8 +114,13 @@ def stops_by_reason(segments: pl.DataFrame) -> dict[str, int]:
     return {str(why): int(n) for why, n in counts.iter_rows() if why not in ("finished", "rate_changed")}
 
 
+def gpus_of_nodes(run: Run) -> np.ndarray[Any, Any]:
+    """Return the GPUs of each node of the run's cluster, those that a power cap leaves unused counted."""
+    return run.cluster.nodes()["gpu_count"].to_numpy().astype(np.float64)
+
+
 def capacity_over_time(run: Run, times: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Return the share of all GPUs on nodes that are up, the mean over each bin that begins at `times`."""
+    """Return the share of all GPUs that jobs can hold, on nodes that are up or drain, the mean of each bin from `times`."""
     nodes, log = run.world.machines.nodes, run.world.outages.log[: run.world.outages.count[0]]
     gpus, width = nodes["gpu_count"].astype(np.float64), run.bin_seconds
     edges = np.append(times, times[-1] + width)
@@ -121,10 +131,10 @@ def capacity_over_time(run: Run, times: np.ndarray[Any, Any]) -> np.ndarray[Any,
         lost[:] += gpus[node] * (np.clip(edges, None, end) - np.clip(edges, None, begin)).clip(0.0)
 
     for time, node, state in log.tolist():
-        if state == UP and node in since:
-            take_out(node, since.pop(node), time)
-        elif state != UP:
+        if state not in (UP, DRAINING):
             since.setdefault(node, time)
+        elif node in since:
+            take_out(node, since.pop(node), time)
     for node, begin in since.items():
         take_out(node, begin, edges[-1])
-    return np.asarray(1.0 - np.diff(lost) / width / max(gpus.sum(), 1.0))
+    return np.asarray((gpus.sum() - np.diff(lost) / width) / max(gpus_of_nodes(run).sum(), 1.0))

@@ -19,6 +19,7 @@ from gputwin.core.display import Shown
 from gputwin.core.errors import UserError, shorten
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.held import gpus_held
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.verdict import CAUSE_WORDS
 
@@ -97,15 +98,14 @@ def _segments(result: SimulationResult, jobs: pl.DataFrame) -> pl.DataFrame:
 
 def _held(result: SimulationResult) -> list[pl.Series]:
     """Return the GPUs that each segment holds, and the model of its first instance's node."""
-    placements, count = result.placements, result.segments.height
+    placements = result.placements
     segment = placements["segment"].to_numpy()
-    milli = placements["gpu_count"].to_numpy().astype(np.int64) * placements["gpu_milli"].to_numpy()
-    node = np.full(count, -1, np.int64)
+    node = np.full(result.segments.height, -1, np.int64)
     # The last to be written stays, so the first instance is written last.
     node[segment[::-1]] = placements["node"].to_numpy()[::-1]
     numbers = pl.Series(node).replace(-1, None)
     return [
-        pl.Series("gpus", np.bincount(segment, milli, count) / WHOLE_GPU_MILLI),
+        pl.Series("gpus", gpus_held(result.segments, placements)),
         result.nodes["gpu_model"].gather(numbers).alias("gpu_model"),
     ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from gputwin.core.atomic import atomic_directory
-from gputwin.core.errors import InputError
+from gputwin.core.errors import InputError, UserError
 from gputwin.traces.dataset import (
     META_FILE,
     InputFile,
@@ -50,7 +50,7 @@ class Options:
     guess: bool = False
     """Take the proposed mapping of an unknown table, unless there is a doubt about it."""
     zone: str | None = None
-    """Of wall-clock times that name none, in a table of the user's own."""
+    """Of wall-clock times that name none: in a table of the user's own, or of Slurm's."""
     table: str | None = None
     """What the rows of such a table become: tasks or requests."""
     usage: tuple[Path, ...] = ()
@@ -69,7 +69,7 @@ def ingest(
     options = options or Options()
     ledger = Ledger(strict=options.strict, lenient=options.lenient)
     with gather([Path(p) for p in paths]) as sources:
-        reader, inputs = _mapped(sources, options) or identify(sources, options.format, ledger)
+        reader, inputs = _mapped(sources, options) or _in_zone(identify(sources, options.format, ledger), options.zone)
         progress(f"reading {reader.name}: {len(inputs)} file{'s' if len(inputs) != 1 else ''}")
         draft = reader.read(inputs, ledger)
         given_files = [i.source.given for i in inputs]
@@ -115,6 +115,17 @@ def _mapped(sources: Sequence[Source], options: Options) -> tuple[Reader, list[I
     inputs.sort(key=lambda i: (i.source.name, i.source.label))
     names = sorted({i.source.given.name for i in inputs if i.kind == mapped.TABLE})
     return mapped.reader_with(mapping, ", ".join(names[:3]) + (", …" if len(names) > 3 else "")), inputs
+
+
+def _in_zone(found: tuple[Reader, list[Input]], zone: str | None) -> tuple[Reader, list[Input]]:
+    """Return the reader, reading wall-clock times of the zone, and its files."""
+    reader, inputs = found
+    if zone is None:
+        return found
+    read = reader.read_in_zone
+    if read is None:
+        raise UserError(f"--zone {zone}: the times of {reader.title} do not depend on one; leave it out")
+    return replace(reader, read=lambda given, ledger: read(given, ledger, zone)), inputs
 
 
 def identify(sources: Sequence[Source], format: str | None, ledger: Ledger) -> tuple[Reader, list[Input]]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl
 
-from gputwin.core.errors import UserError, shorten
+from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.traces.dataset import META_FILE, Trace
 from gputwin.traces.ingest import Options, Progress, ingest
 from gputwin.traces.reader import READERS
@@ -14,6 +14,8 @@ from gputwin.traces.reader import READERS
 SYNTHETIC = "synthetic:"
 DEFAULT_JOBS = 10_000
 MOST_JOBS = 100_000_000
+_RUN_FILE = "run.json"
+"""What a folder has in which `gputwin simulate` saved a run."""
 
 
 def open_trace(name: str | Sequence[str], format: str | None = None, progress: Progress = lambda step: None) -> Trace:
@@ -27,6 +29,12 @@ def open_trace(name: str | Sequence[str], format: str | None = None, progress: P
             return synthetic_trace(names[0], progress)
         if (Path(names[0]) / META_FILE).is_file():
             return Trace.open(Path(names[0]))
+        if (Path(names[0]) / _RUN_FILE).is_file():
+            raise InputError(
+                "a saved run, not a trace",
+                file=names[0],
+                remedy=f"give the trace it was made from, or run it again: gputwin simulate {names[0]}/scenario.yaml",
+            )
     return ingest([Path(n) for n in names], options=Options(format=format), progress=progress)
 
 

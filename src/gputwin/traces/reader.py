@@ -60,6 +60,8 @@ class Reader:
     csv_kinds: tuple[CsvKind, ...]
     read: Callable[[Sequence[Input], Ledger], Draft]
     recognise: Callable[[Source], str | None] = field(default=lambda source: None)
+    read_in_zone: Callable[[Sequence[Input], Ledger, str], Draft] | None = None
+    """The same for wall-clock times of a zone, where the files name none; None where their times are known without."""
 
     def kind_of(self, source: Source) -> str | None:
         """Return which kind of file of this format `source` is, or None."""

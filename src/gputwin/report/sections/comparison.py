@@ -28,6 +28,7 @@ _NOTES = (
     "All scenarios were given the same jobs. A difference is taken per replicate, so that what all scenarios have in "
     "common cancels out; its interval is Student's over replicates, and with a single replicate a circular block "
     "bootstrap over 100 bins of arrival time (means over jobs only).",
+    "Waits, completion times and slowdowns are over the jobs that run under every scenario.",
     "Slowdown is bounded: completion time over the longer of runtime and ten seconds. Fairness is Jain's index over "
     "tenants of time served over time in the system; 1 is equal treatment. Allocation and fragmentation are means over "
     "the time in which jobs were submitted; fragmentation is Weng et al.'s (ATC'23). Stops are preemptions, failures and "

@@ -38,8 +38,14 @@ class TenantSeries(NamedTuple):
         )
 
 
-def tenant_series(jobs: pl.DataFrame, segments: pl.DataFrame, times: Table) -> TenantSeries:
-    """Return what each tenant held and wanted at `times`; a job that starts or ends then counts as it is afterwards."""
+def tenant_series(
+    jobs: pl.DataFrame, segments: pl.DataFrame, times: Table, gpus_held: Table | None = None
+) -> TenantSeries:
+    """Return what each tenant held and wanted at `times`; a job that starts or ends then counts as it is afterwards.
+
+    `gpus_held`: by each segment, where that may differ from what its job asks for (`simulation/held.py`). Who holds more
+    than it asks for, as a whole MIG instance, wants that.
+    """
     names = tuple(jobs["tenant"].unique().sort().to_list())
     number = {name: t for t, name in enumerate(names)}
     of_job = jobs["tenant"].replace_strict(number, return_dtype=pl.Int64).to_numpy()
@@ -49,8 +55,10 @@ def tenant_series(jobs: pl.DataFrame, segments: pl.DataFrame, times: Table) -> T
     left = jobs["end_time"].fill_null(np.inf).fill_nan(np.inf).to_numpy()
     in_system = jobs["submit_time"].to_numpy()
     possible = (jobs["outcome"] != "never_fits").to_numpy() & (jobs["outcome"] != "lost").to_numpy()
-    held = _in_force(start, end, gpus[row], of_job[row], times, len(names))
+    amount = gpus[row] if gpus_held is None else gpus_held
+    held = _in_force(start, end, amount, of_job[row], times, len(names))
     wanted = _in_force(in_system[possible], left[possible], gpus[possible], of_job[possible], times, len(names))
+    wanted += _in_force(start, end, np.maximum(amount - gpus[row], 0.0), of_job[row], times, len(names))
     return TenantSeries(times, names, held, wanted)
 
 
@@ -119,7 +127,11 @@ MOST_TIMES, MOST_CELLS = 1000, 2_000_000
 
 
 def shares_over_time(
-    jobs: pl.DataFrame, segments: pl.DataFrame, times: Table, weights: Mapping[str, float] | None = None
+    jobs: pl.DataFrame,
+    segments: pl.DataFrame,
+    times: Table,
+    weights: Mapping[str, float] | None = None,
+    gpus_held: Table | None = None,
 ) -> SharesOverTime | None:
     """Return share error and Jain's index over (some of) the times, and their means; None for fewer than two tenants.
 
@@ -130,7 +142,7 @@ def shares_over_time(
     if tenants < 2 or not times.size or not (jobs["gpu_milli"] > 0).any():
         return None
     at_most = max(min(MOST_TIMES, MOST_CELLS // tenants), 1)
-    series = tenant_series(jobs, segments, times[:: -(-times.size // at_most)])
+    series = tenant_series(jobs, segments, times[:: -(-times.size // at_most)], gpus_held)
     busy = series.held.sum(axis=1) > 0
     if not busy.any():
         return None

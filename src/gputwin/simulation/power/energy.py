@@ -12,6 +12,7 @@ import numpy.typing as npt
 import polars as pl
 
 from gputwin.core.errors import InputError, UserError
+from gputwin.simulation.held import devices_held
 from gputwin.simulation.machines import numbered
 from gputwin.simulation.power.capped_load import capped_load
 from gputwin.simulation.power.caps import PowerCaps
@@ -145,21 +146,7 @@ def _limit(limits: Mapping[str, float], model: str | None) -> float | None:
 
 def _held(segments: pl.DataFrame, placements: pl.DataFrame) -> pl.DataFrame:
     """Return who held which device when, one row per device, and from when on nobody else had held it already."""
-    times = segments.select("start_time", "end_time").with_row_index("segment")
-    rows = placements.filter(pl.col("gpu_count") > 0).join(times, on="segment", maintain_order="left")
-    devices = rows["devices"].to_numpy().astype(np.uint64)
-    most = int(devices.max()).bit_length() if devices.size else 0
-    parts = []
-    for device in range(most):
-        here = (devices >> np.uint64(device)) & np.uint64(1) == 1
-        part = rows.filter(pl.Series(here)).select(
-            "node", pl.lit(device).alias("device"), "start_time", "end_time", share=pl.col("gpu_milli") / 1000.0
-        )
-        parts.append(part)
-    if not parts:
-        names = ("node", "device", "start_time", "end_time", "share", "fresh_start")
-        return pl.DataFrame(schema={n: pl.Int64 if n in ("node", "device") else pl.Float64 for n in names})
-    held = pl.concat(parts).sort("node", "device", "start_time", "end_time")
+    held = devices_held(segments, placements).sort("node", "device", "start_time", "end_time")
     before = pl.col("end_time").cum_max().shift(1).over("node", "device")
     fresh = pl.min_horizontal(pl.max_horizontal("start_time", before), "end_time")
     return held.with_columns(fresh.alias("fresh_start"))

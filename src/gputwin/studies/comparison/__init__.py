@@ -2,12 +2,12 @@
 
 from gputwin.studies.comparison.compare import (
     Comparison,
-    ScenarioRun,
     check_same_trace,
     compare,
     label_runs,
     rules_in_words,
 )
+from gputwin.studies.comparison.scenario_run import ScenarioRun
 from gputwin.studies.comparison.scenarios import STANDARD, Variants, run_scenarios
 
 __all__ = [

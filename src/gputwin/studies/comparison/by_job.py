@@ -26,11 +26,11 @@ SCHEMA = {"scenario": pl.String, "jobs": pl.Int64} | dict.fromkeys(
 def by_job(compared: Comparison, *, seed: int = 0) -> pl.DataFrame:
     """Return for each scenario but the baseline: jobs, shares that wait shorter and longer, mean difference (s)."""
     replicates = list(dict.fromkeys(run.replicate for run in compared.runs))
-    base = {run.replicate: _waits(run.result.jobs) for run in compared.runs if run.label == compared.baseline}
+    base = {run.replicate: _waits(run.jobs) for run in compared.runs if run.label == compared.baseline}
     weights = [block_weights(_BINS, _RESAMPLES, seed + k) for k in range(len(replicates))]
     rows = []
     for label in compared.labels[1:]:
-        own = {run.replicate: run.result.jobs for run in compared.runs if run.label == label}
+        own = {run.replicate: run.jobs for run in compared.runs if run.label == label}
         rows.append((label, *_paired([(base[k], _waits(own[k])) for k in replicates], weights)))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 

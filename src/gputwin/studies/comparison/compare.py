@@ -19,6 +19,7 @@ from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import Scenario, fields_apart, scenario_of
+from gputwin.studies.comparison.scenario_run import ScenarioRun, over_the_same_jobs
 from gputwin.traces.dataset import Trace
 
 LEVEL = 0.95
@@ -43,15 +44,6 @@ DURATIONS = ("mean wait", "p95 wait", "p99 wait", "mean JCT", "makespan")
 LOWER_IS_BETTER = (*DURATIONS, "mean slowdown", "fragmentation", "stops", "cost", "energy")
 _BINS, _REPLICATES = 100, 1000
 _NEGLIGIBLE_SECONDS = 1.0
-
-
-@dataclass(frozen=True)
-class ScenarioRun:
-    """One run of a scenario; runs of different scenarios with the same replicate had the same jobs."""
-
-    label: str
-    replicate: str
-    result: SimulationResult
 
 
 @dataclass(frozen=True, repr=False)
@@ -101,16 +93,19 @@ class Comparison(Shown):
         """Return the runs of one scenario."""
         return [run.result for run in self.runs if run.label == label]
 
+    @property
+    def not_run(self) -> dict[str, int]:
+        """Return by scenario how many jobs never ran, in the replicate with most of them."""
+        return {label: max(run.not_run for run in self.runs if run.label == label) for label in self.labels}
+
     def causes(self) -> pl.DataFrame:
         """Return scenario, cause and mean seconds a job waited for it, over replicates."""
         rows = []
         for label in self.labels:
-            results = self.of(label)
-            names = results[0].summary["wait_causes_seconds"] or {}
+            found = [run.summary for run in self.runs if run.label == label]
+            names = found[0]["wait_causes_seconds"] or {}
             for cause in names:
-                per_job = [
-                    r.summary["wait_causes_seconds"][cause] / max(r.summary["jobs_with_wait"], 1) for r in results
-                ]
+                per_job = [r["wait_causes_seconds"][cause] / max(r["jobs_with_wait"], 1) for r in found]
                 rows.append((label, cause, float(np.mean(per_job))))
         return pl.DataFrame(
             rows, schema={"scenario": pl.String, "cause": pl.String, "seconds": pl.Float64}, orient="row"
@@ -122,16 +117,23 @@ class Comparison(Shown):
 
 
 def compare(runs: Sequence[ScenarioRun], *, seed: int = 0) -> Comparison:
-    """Return the runs side by side; the first run's scenario is the baseline."""
+    """Return the runs side by side; the first run's scenario is the baseline.
+
+    Waits, completion times and slowdowns are over the jobs that run under all scenarios.
+    """
+    runs = over_the_same_jobs(runs)
     labels = tuple(dict.fromkeys(run.label for run in runs))
     replicates = list(dict.fromkeys(run.replicate for run in runs))
     cells = {(run.label, run.replicate): run for run in runs}
-    missing = [f"'{a}' on replicate {b}" for a in labels for b in replicates if (a, b) not in cells]
+    missing = [(label, run) for label in labels for run in runs if (label, run.replicate) not in cells]
     if missing or len(cells) != len(runs):
-        what = f"{missing[0]} is missing" if missing else "a scenario was run twice on the same jobs"
-        raise UserError(f"cannot compare the runs pairwise: {what}; give each scenario once per replicate")
+        what = "a scenario was run twice on the same jobs"
+        if missing:
+            label, run = missing[0]
+            what = f"'{label}' was not run with the trace and seed {run.result.manifest['seed']} of '{run.label}'"
+        raise UserError(f"cannot compare the runs pairwise: {what}; give each scenario once per trace and seed")
     figures = pl.DataFrame(
-        [{"scenario": r.label, "replicate": r.replicate, **figures_of(r.result.summary)} for r in runs],
+        [{"scenario": r.label, "replicate": r.replicate, **figures_of(r.summary)} for r in runs],
         schema={"scenario": pl.String, "replicate": pl.String} | dict.fromkeys(METRICS, pl.Float64),
     )
     differences = pl.concat(
@@ -161,6 +163,9 @@ SAY_THEMSELVES = ("order", "backfill", "placement", "preemption", "sharing", "pr
 def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
     """Return saved runs named by the fields in which their scenarios differ; the same trace and seed are one replicate."""
     scenarios = [result.scenario for result in results]
+    parts = {scenario.slice: result.jobs["job_id"] for scenario, result in zip(scenarios, results, strict=True)}
+    if len(parts) > 1 and len({frozenset(jobs) for jobs in parts.values()}) > 1:
+        raise UserError("the runs are of different parts of the trace (slice): compare runs of the same jobs")
     apart = fields_apart(scenarios, _OF_THE_REPLICATE)
     # A scenario names its predictions, cluster and files; what stood there is told by the run.
     for what, text in _CONTENTS.items():
@@ -243,7 +248,7 @@ def _differences(
     baseline: str, label: str, replicates: Sequence[str], cells: dict[tuple[str, str], ScenarioRun], seed: int
 ) -> pl.DataFrame:
     rows = []
-    pairs = [(cells[baseline, k].result, cells[label, k].result) for k in replicates]
+    pairs = [(cells[baseline, k], cells[label, k]) for k in replicates]
     for metric in METRICS:
         values = [(figures_of(a.summary)[metric], figures_of(b.summary)[metric]) for a, b in pairs]
         known = np.array([v for v in values if None not in v], float).reshape(-1, 2)
@@ -268,7 +273,7 @@ def _paired_interval(gaps: np.ndarray) -> tuple[float, float]:
 
 
 def _resampled_interval(
-    baseline: SimulationResult, other: SimulationResult, column: str, seed: int
+    baseline: ScenarioRun, other: ScenarioRun, column: str, seed: int
 ) -> tuple[float | None, float | None]:
     """Return the block bootstrap interval of the mean difference of the jobs that both runs finished."""
     both = baseline.jobs.select("job_id", "submit_time", column).join(

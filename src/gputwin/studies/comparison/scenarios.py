@@ -10,7 +10,7 @@ from typing import Any
 from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import cluster_of_scenario, simulate_scenario, trace_of
-from gputwin.studies.comparison.compare import ScenarioRun
+from gputwin.studies.comparison.scenario_run import ScenarioRun
 
 Variants = Mapping[str, Mapping[str, Any]]
 """Label → the fields in which a scenario differs from the one it is a variant of."""

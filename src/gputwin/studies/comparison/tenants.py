@@ -18,7 +18,9 @@ def waits_by_tenant(compared: Comparison) -> pl.DataFrame:
     table = None
     for label in compared.labels:
         jobs = pl.concat(
-            run.jobs.select(pl.col("tenant").fill_null("unknown"), "wait_seconds") for run in compared.of(label)
+            run.jobs.select(pl.col("tenant").fill_null("unknown"), "wait_seconds")
+            for run in compared.runs
+            if run.label == label
         )
         found = jobs.group_by("tenant", maintain_order=True).agg(
             (pl.len() // compared.replicates).alias("jobs"), pl.col("wait_seconds").mean().alias(label)

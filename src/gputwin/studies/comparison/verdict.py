@@ -20,6 +20,8 @@ def recommendation(comparison: Comparison) -> str:
     base = means.row(0, named=True)
     if means.height < 2 or base["mean wait"] is None:
         return "Give two runs or more of the same jobs to compare."
+    if (running := _running_most(comparison)) != comparison.labels:
+        return _between(comparison, running)
     ranked = _ranked(comparison)
     best = choice(comparison)
     if ranked[0]["mean wait"] == ranked[-1]["mean wait"]:
@@ -27,6 +29,12 @@ def recommendation(comparison: Comparison) -> str:
             f"All scenarios let jobs wait alike, {format_duration(best['mean wait'])} on average: choose the simplest."
         )
     if str(best["scenario"]) == comparison.baseline:
+        if best["mean wait"] > ranked[0]["mean wait"]:
+            return (
+                f"Stay with {best['scenario']}: its mean wait, {format_duration(best['mean wait'])}, is within "
+                f"{percent(_ALIKE)} of the shortest, {format_duration(ranked[0]['mean wait'])} under "
+                f"{ranked[0]['scenario']}."
+            )
         return (
             f"Stay with {best['scenario']}: no other scenario has a shorter mean wait than its "
             f"{format_duration(best['mean wait'])}."
@@ -45,14 +53,44 @@ def recommendation(comparison: Comparison) -> str:
     return text + _why_not_shortest(ranked[0], best) + _price(base, best)
 
 
+def _running_most(comparison: Comparison) -> tuple[str, ...]:
+    """Return the scenarios under which as many jobs run as under any."""
+    not_run = comparison.not_run
+    return tuple(label for label in comparison.labels if not_run[label] == min(not_run.values()))
+
+
+def _between(comparison: Comparison, running: tuple[str, ...]) -> str:
+    """Return what to choose of the scenarios under which most jobs run, and how many jobs do not under the others."""
+    base, best = comparison.baseline, choice(comparison)
+    if base not in running:
+        text = f"Choose {best['scenario']}: more jobs run than under {base}."
+    elif len(running) == 1:
+        text = f"Stay with {base}: under no other scenario as many jobs run."
+    else:
+        text = recommendation(comparison.only(running))
+    lost = [f"{n:,} under {label}" for label, n in comparison.not_run.items() if n]
+    ids = comparison.runs[0].run_by_all
+    over = "" if ids is None else f" Waits are compared over the {ids.height:,} jobs that run under all."
+    return f"{text} Jobs that never run: {_listed(lost)}.{over}"
+
+
 def choice(comparison: Comparison) -> dict[str, float]:
     """Return the row of the scenario to choose: of those that do about as well as the shortest mean wait, the one that
-    stops the fewest jobs, and of those the one given first, which its author thinks the simplest."""
+    stops the fewest jobs, and of those the one given first, which its author thinks the simplest. The baseline, if it is
+    one of them; none under which fewer jobs run than under another."""
+    running = _running_most(comparison)
+    if comparison.baseline not in running:
+        return next(r for r in _ranked(comparison) if str(r["scenario"]) in running)
+    if running != comparison.labels:
+        comparison = comparison.only(running)
     ranked = _ranked(comparison)
     if str(ranked[0]["scenario"]) == comparison.baseline or not _is_sure(comparison, ranked[0]):
         return ranked[0]
     order = {label: k for k, label in enumerate(comparison.labels)}
-    sure = [r for r in _alike(comparison) if _is_sure(comparison, r)]
+    alike = _alike(comparison)
+    if stay := [r for r in alike if str(r["scenario"]) == comparison.baseline]:
+        return stay[0]
+    sure = [r for r in alike if _is_sure(comparison, r)]
     return min(sure, key=lambda r: (r["stops"] or 0.0, order[str(r["scenario"])]))
 
 

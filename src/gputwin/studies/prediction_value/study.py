@@ -28,7 +28,8 @@ from gputwin.simulation.offered import overload
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import cluster_of_scenario, name_of, simulate_scenario
-from gputwin.studies.comparison.compare import ScenarioRun, compare
+from gputwin.studies.comparison.compare import compare
+from gputwin.studies.comparison.scenario_run import ScenarioRun
 from gputwin.studies.prediction_value.crowd import crowd_of
 from gputwin.traces.dataset import Trace
 

@@ -12,7 +12,8 @@ from gputwin.core.processors import processors
 from gputwin.simulation.batch import Batch
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import cluster_of_scenario, trace_of
-from gputwin.studies.comparison.compare import Comparison, ScenarioRun, compare
+from gputwin.studies.comparison.compare import Comparison, compare
+from gputwin.studies.comparison.scenario_run import ScenarioRun
 from gputwin.studies.store import RunStore, engine_digest
 from gputwin.studies.study.expand import Replicate, Variant, replicates_of, variants_of
 from gputwin.studies.study.lazy import LazyResult

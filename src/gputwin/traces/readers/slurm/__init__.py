@@ -9,8 +9,8 @@ One row becomes one task, except that
 
 An instance is a node: totals of the request are divided by the nodes it got (asked for, while pending) and rounded
 up. The tenant is the account, or the partition where there is none; an array's number is the group of its tasks.
-`sacct` prints local time without naming its zone. It is read as UTC: differences are right except across a clock
-change. With SLURM_TIME_FORMAT=%s the times are Unix seconds, and exact.
+`sacct` prints local time without naming its zone. It is read in the zone that is given, else as UTC: then differences are
+right except across a clock change. With SLURM_TIME_FORMAT=%s the times are Unix seconds, and exact.
 
 `squeue --Format` with "|" after each field is read alike; the start it foresees for a pending job, and the end for a
 running one, are not taken for what happened.
@@ -75,7 +75,7 @@ def _with_identity(frame: pl.DataFrame, source: Source, ledger: Ledger) -> pl.Da
     return jobs
 
 
-def _with_life(jobs: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+def _with_life(jobs: pl.DataFrame, source: Source, ledger: Ledger, zone: str) -> pl.DataFrame:
     """Return the records with status, times and the time each ran."""
     state = jobs["State"].str.extract("^([A-Za-z_]+)").str.to_uppercase()
     strange = jobs.filter(state.is_not_null() & ~state.is_in(list(_STATUS)))
@@ -84,7 +84,7 @@ def _with_life(jobs: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFra
         state.replace_strict(_STATUS, default=Status.UNKNOWN, return_dtype=pl.String).alias("status")
     )
     for name in ("Submit", "Start", "End"):
-        jobs = jobs.with_columns(fields.times(jobs, name, source, ledger).alias(name))
+        jobs = jobs.with_columns(fields.times(jobs, name, source, ledger, zone).alias(name))
     is_running = pl.col("status") == Status.RUNNING
     # A record that ended in a requeue is waiting again, but it has run.
     is_waiting = (pl.col("status") == Status.WAITING) & ~pl.col("State").str.starts_with("REQUEUED")
@@ -197,17 +197,17 @@ def _instances(records: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _records(source: Source, number: int, ledger: Ledger) -> pl.DataFrame:
+def _records(source: Source, number: int, ledger: Ledger, zone: str) -> pl.DataFrame:
     """Return the records of one file in canonical columns, and the nodes of each as `hosts`."""
-    jobs = _with_life(_with_identity(fields.read_table(source, ledger), source, ledger), source, ledger)
+    jobs = _with_life(_with_identity(fields.read_table(source, ledger), source, ledger), source, ledger, zone)
     jobs = jobs.with_columns(fields.hosts(jobs, source, ledger).alias("hosts"), pl.lit(number).alias("_file"))
     _check_size(jobs["hosts"], source)
     return _with_array_tasks(with_request(jobs, source, ledger), source, ledger)
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], ledger: Ledger, zone: str = "UTC") -> Draft:
     """Return the tasks and, where the files list nodes, the instances of one or more `sacct` texts."""
-    records = pl.concat([_records(item.source, i, ledger) for i, item in enumerate(inputs)])
+    records = pl.concat([_records(item.source, i, ledger, zone) for i, item in enumerate(inputs)])
     if records.is_empty():
         raise InputError(
             "steps but no jobs", file=inputs[0].source.label, remedy="export the jobs, with or without their steps"
@@ -219,7 +219,7 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
     tables = {"tasks": _tasks(in_order)}
     if any("NodeList" in fields.present(item.source) for item in inputs):
         tables["instances"] = _instances(in_order)
-    return Draft(tables, Clock.ABSOLUTE)
+    return Draft(tables, Clock.ABSOLUTE, zone)
 
 
-READER = READERS.add(Reader("slurm", "Slurm accounting (sacct)", (), read, fields.recognise))
+READER = READERS.add(Reader("slurm", "Slurm accounting (sacct)", (), read, fields.recognise, read))

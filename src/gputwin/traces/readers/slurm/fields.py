@@ -131,12 +131,12 @@ def _known(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     return frame.select("_row", pl.when(~cell.str.to_lowercase().is_in(_NOTHING)).then(cell).alias(name))
 
 
-def times(frame: pl.DataFrame, name: str, source: Source, ledger: Ledger) -> pl.Series:
-    """Return a field as Unix seconds; wall times are read as UTC."""
+def times(frame: pl.DataFrame, name: str, source: Source, ledger: Ledger, zone: str) -> pl.Series:
+    """Return a field as Unix seconds; wall times are those of `zone`."""
     cells = _known(frame, name)
     epoch = cells[name].str.extract(r"^(\d{9,11})$").cast(pl.Float64)
     wall = cells.filter(epoch.is_null())
-    wall = to_unix_seconds(wall, name, "UTC", source.label, ledger, _TIME_FORMAT)
+    wall = to_unix_seconds(wall, name, zone, source.label, ledger, _TIME_FORMAT)
     joined = cells.select("_row").join(wall, on="_row", how="left", maintain_order="left")
     return joined[name].cast(pl.Float64).fill_null(epoch)
 
