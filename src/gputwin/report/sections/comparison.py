@@ -36,8 +36,6 @@ _NOTES = (
     "all replicates together.",
 )
 
-_AXIS_UNITS = (("h", 3600.0), ("min", 60.0), ("s", 1.0))
-
 
 def comparison(compared: Comparison, timeline: Timeline) -> Section:
     """Return the section that puts scenarios side by side."""
@@ -192,10 +190,7 @@ def _difference_figure(compared: Comparison) -> FigurePart:
         f"Mean wait of each scenario against {compared.baseline}, with its 95 % interval: left of zero jobs wait less, "
         f"right of it longer. {gain}"
     )
-    values = pl.col("low", "high", "estimate")
-    widest = float(frame.select(pl.max_horizontal(values.abs().max())).item() or 0.0)
-    unit, seconds = next((one for one in _AXIS_UNITS if widest >= 3 * one[1]), _AXIS_UNITS[-1])
-    figure = charts.forest(frame.with_columns(values / seconds), f"change of the mean wait, {unit}", unit)
+    figure = charts.forest(frame, "change of the mean wait")
     figure.update_layout(showlegend=False)
     return FigurePart("scenario-differences", "What each scenario changes", figure, caption, frame)
 

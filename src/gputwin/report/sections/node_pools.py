@@ -9,7 +9,7 @@ import polars as pl
 from gputwin.autoscaling.nodes.choose import Choice, Tried
 from gputwin.autoscaling.nodes.report import PoolReport, PoolRow
 from gputwin.core.units import format_duration, percent
-from gputwin.report.charts import dots, stacked_rows
+from gputwin.report.charts import bar_rows, dots
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 
 _NOTES = (
@@ -98,7 +98,7 @@ def _costs(report: PoolReport) -> FigurePart:
             "idle": [row.cost * row.idle_share for row in report.rows],
         }
     )
-    figure = stacked_rows(frame, "variant", {"at_work": "at work", "idle": "idle"}, "cost")
+    figure = bar_rows(frame, "variant", {"at_work": "at work", "idle": "idle"}, "cost", stacked=True)
     least = min(report.rows, key=lambda row: row.cost)
     caption = (
         f"What nodes are paid for over {format_duration(report.span_seconds)}; the least is {least.cost:,.0f} under "
@@ -198,7 +198,7 @@ def pool_choice(choice: Choice) -> Section:
             Card("Tried", f"{len(choice.tried):,}", f"on the first {format_duration(choice.split_seconds)}"),
         )
     )
-    shown = stacked_rows(_costs_of(choice.shown), "nodes", {"cost": "cost"}, "cost")
+    shown = bar_rows(_costs_of(choice.shown), "nodes", {"cost": "cost"}, "cost")
     caption = f"On the rest of the trace, {choice.jobs[1]:,} jobs; the fixed cluster costs {fixed.cost:,.0f}."
     figure = FigurePart("choice-cost", "Cost on the rest of the trace", shown, caption, _costs_of(choice.shown))
     parts: tuple[Part, ...] = (
