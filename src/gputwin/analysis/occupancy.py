@@ -10,6 +10,7 @@ import polars as pl
 
 from gputwin.analysis.bins import Bins
 from gputwin.analysis.frames import Frame, aggregate
+from gputwin.analysis.words import unit_words
 from gputwin.core.units import short_duration
 from gputwin.traces.lifetimes import Window, overlap
 
@@ -56,8 +57,8 @@ def occupancy(
 
 
 def bin_words(over_time: pl.DataFrame) -> str:
-    """Return the width of the bins as people say it: "1 d", "30 min"."""
-    return short_duration(float(over_time["seconds"].max()))  # type: ignore[arg-type]
+    """Return the width of the bins as people say it: "day", "30 min"."""
+    return unit_words(short_duration(float(over_time["seconds"].max())))  # type: ignore[arg-type]
 
 
 def time_mean(over_time: pl.DataFrame, column: str) -> float:

@@ -25,6 +25,11 @@ def share(value: float | None) -> str:
     return f"{value * 100:.1f} %"
 
 
+def unit_words(width: str) -> str:
+    """Return a width of time as it stands after "per" or "the busiest": "hour" for "1 h", "30 min" as it is."""
+    return {"1 min": "minute", "1 h": "hour", "1 d": "day", "7 d": "week"}.get(width, width)
+
+
 def times(ratio: float) -> str:
     """Return a ratio as "6.5 times"."""
     return f"{ratio:.1f} times" if ratio < 20 else f"{ratio:,.0f} times"

@@ -12,7 +12,7 @@ from gputwin.analysis.frames import Frame
 from gputwin.analysis.population import composition, instances_per_task, owners, recurrence
 from gputwin.analysis.tasks import TaskFacts
 from gputwin.analysis.topic import Remark, Topic
-from gputwin.analysis.words import share, times
+from gputwin.analysis.words import share, times, unit_words
 from gputwin.core.units import DAY
 
 OWNERS = ("user", "tenant", "application")
@@ -60,7 +60,7 @@ def _burst_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
         return []
     degree = "in strong bursts" if r["dispersion"] > 10 else "in bursts" if r["dispersion"] > 2 else "evenly"
     text = (
-        f"Tasks arrive {degree}: the busiest {name} brings {times(r['peak_over_mean'])} the mean, and "
+        f"Tasks arrive {degree}: the busiest {unit_words(name)} brings {times(r['peak_over_mean'])} the mean, and "
         f"{share(r['empty_share'])} of such intervals bring none."
     )
     remarks = [Remark(text)]

@@ -28,6 +28,11 @@ CAUSE_WORDS = {
 }
 
 
+def cause_words(cause: str) -> str:
+    """Return what a job waits for, as it stands after "waits": "for free GPUs", "behind another job"."""
+    return CAUSE_WORDS.get(cause, cause.replace("_", " "))
+
+
 class RunVerdict(NamedTuple):
     """The sentence, and whether it is good news (True), bad news (False) or neither."""
 

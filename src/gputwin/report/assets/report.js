@@ -3,9 +3,9 @@
 (() => {
   "use strict";
   const KEY = "gputwin-theme";
-  const PRINT_WIDTH = 660;
-  const PRINT_HEIGHT = 260;
-  const PANELS_HEIGHT = 400;
+  // On paper the answer's chart is as wide as the page, the figures of open sections stand two in a row.
+  const PRINTED = { width: 660, height: 260, panels: 400, row: 16 };
+  const PRINTED_HALF = { width: 318, height: 200, panels: 240, row: 15 };
   const BRIEF_HEIGHT = 190;
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
@@ -63,7 +63,19 @@
     const isOpen = (place) => !place.closest("details:not([open])");
     const drawn = new Set();
 
-    const draw = async (places, name, width) => {
+    // A figure as it is printed: lower, and with every name of its rows.
+    const forPaper = (place, layout, data) => {
+      place.classList.toggle("wide", Boolean(layout.yaxis2));
+      const paper = place.closest("details") && !layout.yaxis2 ? PRINTED_HALF : PRINTED;
+      const rows = layout.yaxis?.type === "category" ? new Set(data.flatMap((trace) => trace.y ?? [])).size : 0;
+      layout.width = paper.width;
+      if (document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
+      else if (rows) layout.height = Math.min(layout.height, Math.max(100 + paper.row * rows, paper.height));
+      else if (layout.height <= ORDINARY_HEIGHT) layout.height = Math.min(layout.height, paper.height);
+      else if (layout.yaxis2) layout.height = Math.min(layout.height, paper.panels);
+      if (rows) layout.yaxis = { ...layout.yaxis, dtick: 1, tickfont: { size: 9 } };
+    };
+    const draw = async (places, name, isPrinted) => {
       for (const place of places) drawn.add(place);
       const report = await load();
       if (places.length) await start();
@@ -72,10 +84,7 @@
         layout.template = report.themes[name];
         // A figure of few colours takes the theme's first ones.
         if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
-        if (width) layout.width = width;
-        if (width && document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
-        else if (width && layout.height <= ORDINARY_HEIGHT) layout.height = Math.min(layout.height, PRINT_HEIGHT);
-        else if (width && layout.yaxis2) layout.height = Math.min(layout.height, PANELS_HEIGHT);
+        if (isPrinted) forPaper(place, layout, data);
         place.style.height = `${layout.height}px`;
         const image = { filename: place.dataset.figure, scale: 2 };
         return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
@@ -126,7 +135,7 @@
     });
     addEventListener("beforeprint", () => {
       paint("light");
-      draw(figures.filter(isOpen), "light", PRINT_WIDTH);
+      draw(figures.filter(isOpen), "light", true);
     });
     addEventListener("afterprint", show);
 

@@ -24,9 +24,8 @@ def requests(subject: Subject) -> Section | None:
     """
     topic = subject.analysis.topic("requests")
     has_requests = bool(subject.description.requests)
-    cards, rate = (), None
-    if subject.description.tasks:
-        cards, rate = request_cards(subject), request_rate(subject)
+    cards = request_cards(subject) if subject.description.tasks else ()
+    rate = request_rate(subject) if subject.description.tasks else None
     parts: list[Part] = [*([Cards(cards)] if cards else ()), *([rate] if rate else ())]
     if has_requests:
         parts += [*_tokens(subject), *_durations(subject)]

@@ -12,7 +12,7 @@ from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Sect
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.verdict import CAUSE_WORDS, rules_words, run_verdict, shares_words
+from gputwin.simulation.verdict import cause_words, rules_words, run_verdict, shares_words
 from gputwin.simulation.waits_by_tenant import by_tenant
 
 _SHARES = {"share_error": "GPUs in the wrong hands", "share_jain": "Jain's index of GPUs held per GPU due"}
@@ -66,7 +66,7 @@ def causes_tables(result: SimulationResult) -> list[TablePart]:
         return []
     jobs = max(result.summary["jobs_with_wait"], 1)
     rows = tuple(
-        (CAUSE_WORDS.get(name, name.replace("_", " ")), format_duration(seconds / jobs), percent(seconds / total, 1))
+        (cause_words(name), format_duration(seconds / jobs), percent(seconds / total, 1))
         for name, seconds in sorted(causes.items(), key=lambda item: -item[1])
         if seconds
     )

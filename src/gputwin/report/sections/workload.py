@@ -7,7 +7,7 @@ import polars as pl
 from gputwin.analysis.bins import MOST_BINS
 from gputwin.analysis.dimensions import BY_NAME
 from gputwin.analysis.topic import Topic
-from gputwin.analysis.words import amount
+from gputwin.analysis.words import amount, unit_words
 from gputwin.core.units import percent, short_duration
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
@@ -68,7 +68,7 @@ def arrivals_caption(frame: pl.DataFrame, subject: Subject, what: str, of: int) 
 
 def bin_of(frame: pl.DataFrame) -> str:
     """Return the width of the bins of counts over time as people say it."""
-    return short_duration(float(frame["end"][0] - frame["begin"][0]))
+    return unit_words(short_duration(float(frame["end"][0] - frame["begin"][0])))
 
 
 def arrivals_figure(subject: Subject, id_: str = "answer-arrivals") -> FigurePart | None:

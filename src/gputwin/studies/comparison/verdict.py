@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.core.units import format_duration, percent
-from gputwin.simulation.verdict import CAUSE_WORDS
+from gputwin.simulation.verdict import cause_words
 from gputwin.studies.comparison.compare import Comparison
 
 _ALIKE = 0.02
@@ -103,7 +103,7 @@ def remarks(comparison: Comparison) -> tuple[str, ...]:
         total = float(causes["seconds"].sum())
         rows.append(
             f"Under {worst['scenario']}, the longest mean wait, {percent(causes['seconds'][0] / total)} of all waiting is "
-            f"{CAUSE_WORDS.get(causes['cause'][0], causes['cause'][0].replace('_', ' '))}."
+            f"{cause_words(causes['cause'][0])}."
         )
     return tuple(rows)
 
