@@ -5,8 +5,9 @@
   const KEY = "gputwin-theme";
   // On paper the answer's chart is as wide as the page, the figures of open sections stand two in a row.
   const PRINTED = { width: 660, height: 260, panels: 400, row: 16 };
-  const PRINTED_HALF = { width: 318, height: 200, panels: 240, row: 15 };
+  const PRINTED_HALF = { width: 318, height: 160, panels: 240, row: 12 };
   const BRIEF_HEIGHT = 190;
+  const LONG_NAMES = 60;
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
   const root = document.documentElement;
@@ -63,17 +64,29 @@
     const isOpen = (place) => !place.closest("details:not([open])");
     const drawn = new Set();
 
-    // A figure as it is printed: lower, and with every name of its rows.
+    // Panels, numbers in a matrix and long names below bars need the width of the page.
+    const isWide = (layout, data) => layout.yaxis2 || data.some((trace) => trace.texttemplate ||
+      (layout.xaxis?.type === "category" && (trace.x ?? []).join("").length > LONG_NAMES));
+    // A figure as it is printed: lower, in smaller type, and with every name of its rows.
     const forPaper = (place, layout, data) => {
-      place.classList.toggle("wide", Boolean(layout.yaxis2));
-      const paper = place.closest("details") && !layout.yaxis2 ? PRINTED_HALF : PRINTED;
+      const wide = isWide(layout, data);
+      place.classList.toggle("wide", Boolean(wide));
+      const paper = place.closest("details") && !wide ? PRINTED_HALF : PRINTED;
       const rows = layout.yaxis?.type === "category" ? new Set(data.flatMap((trace) => trace.y ?? [])).size : 0;
       layout.width = paper.width;
       if (document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
       else if (rows) layout.height = Math.min(layout.height, Math.max(100 + paper.row * rows, paper.height));
       else if (layout.height <= ORDINARY_HEIGHT) layout.height = Math.min(layout.height, paper.height);
       else if (layout.yaxis2) layout.height = Math.min(layout.height, paper.panels);
-      if (rows) layout.yaxis = { ...layout.yaxis, dtick: 1, tickfont: { size: 9 } };
+      if (rows) layout.yaxis = { ...layout.yaxis, dtick: 1 };
+      if (paper === PRINTED) return;
+      layout.margin = { l: 44, r: 10, t: 18, b: 34 };
+      layout.legend = { ...layout.legend, font: { size: 9 } };
+      for (const key of Object.keys(layout)) {
+        if (!/^[xy]axis/.test(key)) continue;
+        const title = { ...layout[key].title, font: { size: 9 }, standoff: 4 };
+        layout[key] = { ...layout[key], title, tickfont: { size: 8 } };
+      }
     };
     const draw = async (places, name, isPrinted) => {
       for (const place of places) drawn.add(place);

@@ -83,6 +83,5 @@ def _table(what: str, by: pl.DataFrame, name: str) -> TablePart:
     names = ("tasks", "mean", "95 % interval", "median", "p95", "p99", "zero", "in the tail", f"of all {what}")
     kinds = {BY_NAME[name].title: Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER)
     left = by.filter(pl.col("dimension") == name).height - groups.height
-    note = f"Zero: share with a {what} of 0. In the tail: share of the {what} above the 99th percentile of all tasks."
-    note += f" {left:,} smaller groups are not listed." if left else ""
+    note = f"{left:,} smaller groups are not listed." if left else ""
     return TablePart(f"{what[:1].upper()}{what[1:]} by {BY_NAME[name].title}", kinds, tuple(rows), note)

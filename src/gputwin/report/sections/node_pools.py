@@ -190,7 +190,7 @@ def pool_choice(choice: Choice) -> Section:
             Card("Chosen", choice.chosen.rule, f"{percent(choice.chosen.spot_share)} spot"),
             Card("Cost", f"{now.cost:,.0f}", f"{percent(now.cost / max(fixed.cost, 1e-12))} of the fixed cluster's"),
             Card(
-                choice.target.name.replace("_", " "),
+                choice.target.words,
                 format_duration(now.wait_seconds),
                 f"target {format_duration(choice.target.seconds)}",
             ),
@@ -208,7 +208,7 @@ def pool_choice(choice: Choice) -> Section:
         _tried(choice, choice.shown, f"On the rest ({choice.jobs[1]:,} jobs)"),
         _tried(choice, choice.tried, f"Tried on the first part ({choice.jobs[0]:,} jobs)"),
     )
-    question = f"Which nodes cost least with {choice.target.name.replace('_', ' ')} within the target?"
+    question = f"Which nodes cost least with {choice.target.words} within the target?"
     return Section("pools", "Node pools", parts, _NOTES, question)
 
 
@@ -227,5 +227,5 @@ def _tried(choice: Choice, found: Sequence[Tried], title: str) -> TablePart:
         )
         for t in found
     )
-    names = ("cost", choice.target.name.replace("_", " "), "worst seed", "within target")
+    names = ("cost", choice.target.words, "worst seed", "within target")
     return TablePart(title, {"nodes": Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER), rows)

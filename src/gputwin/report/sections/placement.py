@@ -78,7 +78,7 @@ def _table(name: str, rules: pl.DataFrame, effects: pl.DataFrame) -> TablePart:
     ]
     names = ("tasks", "mean wait", "median wait", "waited", "mean runtime", "median runtime")
     kinds = {BY_NAME[name].title: Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER)
-    kinds |= {f"effect, {c} held fixed": Kind.NUMBER for c in controls}
+    kinds |= {f"effect, {c} held fixed": Kind.TEXT for c in controls}
     return TablePart(f"By {BY_NAME[name].title}", kinds, tuple(rows))
 
 

@@ -31,7 +31,7 @@ class ScheduledMemory:
 
 
 @scaling_rule(
-    "the largest size among the windows that are open; beside an inner rule, the larger of both",
+    "the largest size among the windows that are open; with an inner rule, the larger of the two",
     source="scheduled actions as in AWS Auto Scaling and KEDA's cron scaler",
 )
 @dataclass(frozen=True)
