@@ -78,8 +78,8 @@ def shares_words(shares: dict[str, Any] | None) -> str:
         return ""
     error, above, below = shares["share_error"], shares["most_above"], shares["most_below"]
     said = (
-        f"Fair shares over time: {percent(error['mean'], 1)} of the GPUs held were beyond their tenants' fair shares on average, at most "
-        f"{percent(error['max'], 1)}; Jain's index of GPUs held per GPU due {shares['jain']['mean']:.3f}"
+        f"Fair shares over time: {percent(error['mean'], 1)} of the GPUs held were beyond their tenants' fair shares on "
+        f"average, at most {percent(error['max'], 1)}; Jain's index of GPUs held per GPU due {shares['jain']['mean']:.3f}"
     )
     if above["gpus"] < 0.05:
         return f"{said}."
