@@ -42,6 +42,11 @@ class WaitTarget:
         """Return the target as it is written."""
         return f"p{self.quantile}_wait"
 
+    @property
+    def words(self) -> str:
+        """Return the target as people say it."""
+        return f"p{self.quantile} wait"
+
     def of(self, outcome: PoolOutcome) -> float:
         """Return the wait the target looks at, s."""
         score = outcome.score

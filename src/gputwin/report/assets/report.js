@@ -81,6 +81,7 @@
       if (rows) layout.yaxis = { ...layout.yaxis, dtick: 1 };
       if (paper === PRINTED) return;
       layout.margin = { l: 44, r: 10, t: 18, b: 34 };
+      layout.font = { ...layout.font, size: 9 };
       layout.legend = { ...layout.legend, font: { size: 9 } };
       for (const key of Object.keys(layout)) {
         if (!/^[xy]axis/.test(key)) continue;
