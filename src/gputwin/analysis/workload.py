@@ -56,7 +56,7 @@ def _burst_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     scales = {r["scale"]: r for r in tables["burstiness"].to_dicts()}
     gaps = tables["interarrival"].row(0, named=True)
     name, r = next(((n, scales[n]) for n in ("1 h", "5 min", "1 min") if n in scales), (None, None))
-    if r is None or gaps["cv"] is None:
+    if name is None or r is None or gaps["cv"] is None:
         return []
     degree = "in strong bursts" if r["dispersion"] > 10 else "in bursts" if r["dispersion"] > 2 else "evenly"
     text = (

@@ -147,7 +147,8 @@ def _doubt(comparison: Comparison, best: dict[str, float]) -> str:
     if gap["low"] is None or gap["high"] is None:
         return " One pair of runs does not tell how much of that is chance."
     if gap["low"] <= 0 <= gap["high"]:
-        return f" Over {comparison.replicates} replicates that may be chance: run more, or a longer trace."
+        runs = "With one replicate" if comparison.replicates == 1 else f"Over {comparison.replicates} replicates"
+        return f" {runs} that may be chance: run more, or a longer trace."
     return ""
 
 
