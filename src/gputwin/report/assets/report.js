@@ -8,6 +8,7 @@
   const PRINTED_HALF = { width: 318, height: 160, panels: 240, row: 12 };
   const BRIEF_HEIGHT = 190;
   const LONG_NAMES = 60;
+  const MANY_NAMES = 6;
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
   const root = document.documentElement;
@@ -64,9 +65,10 @@
     const isOpen = (place) => !place.closest("details:not([open])");
     const drawn = new Set();
 
-    // Panels, numbers in a matrix and long names below bars need the width of the page.
-    const isWide = (layout, data) => layout.yaxis2 || data.some((trace) => trace.texttemplate ||
-      (layout.xaxis?.type === "category" && (trace.x ?? []).join("").length > LONG_NAMES));
+    // Panels, numbers in a matrix, many names in the legend and long ones below bars need the width of the page.
+    const isWide = (layout, data) => layout.yaxis2 || (layout.showlegend && data.length > MANY_NAMES) ||
+      data.some((trace) => trace.texttemplate ||
+        (layout.xaxis?.type === "category" && (trace.x ?? []).join("").length > LONG_NAMES));
     // A figure as it is printed: lower, in smaller type, and with every name of its rows.
     const forPaper = (place, layout, data) => {
       const wide = isWide(layout, data);
