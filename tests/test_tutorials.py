@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from gputwin.cli.main import main
+from gputwin.core.units import format_count, format_duration
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 PAGE = (REPOSITORY / "docs" / "tutorials.md").read_text(encoding="utf-8")
@@ -26,8 +27,12 @@ def commands(section: str) -> list[list[str]]:
     return [shlex.split(line)[1:] for line in lines if line.startswith("gputwin ")]
 
 
-def figures(section: str) -> list[int]:
-    return [int(text.replace(",", "")) for text in re.findall(r"\*\*([\d,]+)\*\*", section)]
+def figures(section: str) -> list[str]:
+    return re.findall(r"\*\*(\d[^*]*)\*\*", section)
+
+
+def counts(*values: float) -> list[str]:
+    return [format_count(value) for value in values]
 
 
 def section(title: str) -> str:
@@ -64,7 +69,7 @@ def results(title: str, capsys: pytest.CaptureFixture[str]) -> list[dict[str, An
 
 def test_how_many_nodes(capsys: pytest.CaptureFixture[str]) -> None:
     (plan,) = results("How many nodes", capsys)
-    assert figures(section("How many nodes")) == [plan["nodes"], plan["record_nodes"]]
+    assert figures(section("How many nodes")) == counts(plan["nodes"], plan["record_nodes"])
     assert plan["cluster_nodes"] < plan["nodes"]
 
 
@@ -72,27 +77,27 @@ def test_would_better_predictions_help(capsys: pytest.CaptureFixture[str]) -> No
     (profile,) = results("Would better predictions", capsys)
     assert {m["model"] for m in profile["models"]} == set(FEWER_MODELS["profile"])
     rules = {r["rule"]: r for r in profile["prediction_value"]["outcomes"]}
-    waits = [round(rules[rule]["mean_wait_seconds"]) for rule in ("fifo", "sjf, oracle")]
-    kept = round(100 * rules["group-median"]["gain_kept"])
-    assert figures(section("Would better predictions")) == [*waits, kept]
+    waits = [format_duration(rules[rule]["mean_wait_seconds"]) for rule in ("fifo", "sjf, oracle")]
+    kept = counts(100 * rules["group-median"]["gain_kept"])
+    assert figures(section("Would better predictions")) == [*waits, *kept]
 
 
 def test_which_team_causes_the_queueing(capsys: pytest.CaptureFixture[str]) -> None:
     run, limited = results("Which team causes", capsys)
     llm = next(r for r in run["tenants"] if r["tenant"] == "llm")
     own = next(r["gpu_hours"] for r in run["blocking"] if r["waiting"] == r["holding"] == "llm")
-    stated = [round(llm["waited_gpu_hours"]), round(own), round(llm["others_wait_gpu_hours"])]
+    stated = counts(llm["waited_gpu_hours"], own, llm["others_wait_gpu_hours"])
     waits = {r.pop("tenant"): r for r in limited["against"]["mean_wait_seconds_by_tenant"]}
     free, quota = "no fairness rule", "quota (llm 24 GPUs)"
-    stated += [round(waits["vision"][free]), round(waits["vision"][quota])]
-    stated += [round(waits["llm"][quota]), round(waits["llm"][free])]
+    stated += [format_duration(waits["vision"][rule]) for rule in (free, quota)]
+    stated += [format_duration(waits["llm"][rule]) for rule in (quota, free)]
     assert figures(section("Which team causes")) == stated
     assert llm["waited_gpu_hours"] == max(r["waited_gpu_hours"] for r in run["tenants"])
 
 
 def test_what_will_demand_be_tomorrow(capsys: pytest.CaptureFixture[str]) -> None:
     (forecast,) = results("What will demand be", capsys)
-    assert figures(section("What will demand be")) == [forecast["bins"]]
+    assert figures(section("What will demand be")) == counts(forecast["bins"])
     assert forecast["forecast"]
     assert forecast["verdicts"]
 

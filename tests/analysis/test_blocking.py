@@ -111,5 +111,5 @@ def test_those_without_a_name_are_not_told_like_a_tenant_called_unknown() -> Non
     )
     charges = pl.DataFrame({"waiting": ["unknown", "small"], "holding": ["small", "unknown"], "gpu_hours": [6.0, 4.0]})
     first, second = remarks_on(table, charges)
-    assert first.text.startswith("Tenants not known wait most for GPUs that somebody holds: 6 GPU-hours, 60.0 %")
-    assert "tenants not known wait for that most" in second.text
+    assert first.text.startswith("Jobs of unknown tenants wait most for GPUs that somebody holds: 6 GPU-hours, 60.0 %")
+    assert "jobs of unknown tenants wait for that most" in second.text

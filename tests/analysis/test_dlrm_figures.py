@@ -45,7 +45,7 @@ def test_waits(analysis: Analysis) -> None:
     assert f"{group(by, 'role', 'HN')['mean']:.1f}" == "505.3"
     texts = " ".join(r.text for r in analysis.topic("delays").remarks)  # type: ignore[union-attr]
     assert "without these 5 the mean is 2 min 06 s" in texts
-    assert "HN waits 6.5 times as long as CN" in texts
+    assert "Tasks of role HN wait 6.5 times as long as those of CN" in texts
 
 
 def test_runtimes_and_their_bias(analysis: Analysis) -> None:

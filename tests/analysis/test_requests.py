@@ -11,6 +11,7 @@ import pytest
 
 from gputwin.analysis import Analysis, analyze
 from gputwin.analysis.requests import client_rates, over_time, totals
+from gputwin.analysis.requests import requests as summarize
 from gputwin.analysis.sessions import sessions
 from gputwin.cli.main import main
 from gputwin.traces.ingest import ingest
@@ -30,6 +31,17 @@ def test_rate_peak_and_tokens() -> None:
     assert row["peak_rate_per_s"] == pytest.approx(3 / 60)
     assert row["input_tokens_per_s"] == pytest.approx(100 / 130)
     assert over_time(frame)["requests_per_s"].to_list() == pytest.approx([3 / 60, 0.0, 1 / 60])
+
+
+def test_requests_without_a_time_count_for_no_rate() -> None:
+    frame = requests(submit_time=[0.0, 100.0, None, None], input_tokens=[10, 20, 30, 40], output_tokens=[1, 1, 1, 1])
+    (row,) = totals(frame).to_dicts()
+    assert (row["requests"], row["timed"]) == (4, 2)
+    assert (row["rate_per_s"], row["input_tokens_per_s"]) == (2 / 100, 30 / 100)
+    first = summarize(frame, None)
+    assert first is not None
+    assert first.remarks[0].text.startswith("2 requests in 1 min 40 s: ")
+    assert first.remarks[0].text.endswith(" 2 more have no known time.")
 
 
 def test_a_span_of_ages_does_not_take_ages() -> None:

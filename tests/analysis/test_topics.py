@@ -15,6 +15,7 @@ from gputwin.analysis import Analysis, analyze
 from gputwin.analysis.distributions import distribution_by
 from gputwin.analysis.frames import lazy
 from gputwin.analysis.serving import correlations
+from gputwin.analysis.words import amount, metric
 from gputwin.core.units import format_duration
 from gputwin.traces.locate import open_trace
 from tests.report.samples import trace_of
@@ -32,6 +33,32 @@ def rows(analysis: Analysis, topic: str, name: str) -> list[dict[str, Any]]:
 
 def task(name: str, submit: float, start: float, end: float, **more: Any) -> dict[str, Any]:
     return {"job_id": name, "submit_time": submit, "start_time": start, "end_time": end, "gpu_count": 1, **more}
+
+
+def test_shares_of_users_are_of_all_tasks_also_of_those_that_name_no_user() -> None:
+    tasks = [
+        task(str(i), i, i, 3600 + i, user=user) for i, user in enumerate(("a", "a", "b", None, None, None, None, None))
+    ]
+    analysis = of({"tasks": tasks})
+    found = rows(analysis, "workload", "users")
+    assert [(r["owner"], r["task_share"], r["gpu_hour_share"]) for r in found] == [
+        ("a", 0.25, 0.25),
+        ("b", 0.125, 0.125),
+    ]
+    texts = [remark.text for topic in analysis.topics for remark in topic.remarks]
+    assert "The most active 1 of 2 users submit 25.0 % of the tasks." in texts
+
+
+def test_metrics_and_classes_read_as_words() -> None:
+    assert [
+        metric(name) for name in ("gpu_duty_percent", "lora_load_ms", "qps_api", "request_rate_per_s", "queue_length")
+    ] == [
+        *("GPU duty (%)", "LoRA load (ms)", "QPS API", "request rate (per s)", "queue length"),
+    ]
+    assert [amount(size, "GPU") for size in ("0", "<1", "1", "≤2", "≤16", ">64", "2")] == [
+        *("no GPU", "a share of one GPU", "one GPU", "over 1 and up to 2 GPUs", "over 8 and up to 16 GPUs"),
+        *("over 64 GPUs", "2 GPUs"),
+    ]
 
 
 def test_request_against_use() -> None:
@@ -204,7 +231,7 @@ def test_serving_metrics_latency_and_cold_starts() -> None:
     topic = analysis.topic("serving")
     assert topic is not None
     texts = " ".join(r.text for r in topic.remarks)
-    assert "lora 4.1 s. Loading a lora costs 2.0 times an inference (2.0 s)" in texts
+    assert "LoRA 4.1 s. Loading a LoRA costs 2.0 times an inference (2.0 s)" in texts
     assert "With 1 adapters a request takes 5 s, with 0 2 s: 2.5 times" in texts
 
 

@@ -17,6 +17,7 @@ from gputwin.core.units import (
     parse_slurm_memory,
     parse_slurm_size,
     parse_slurm_tres,
+    short_duration,
 )
 
 
@@ -136,3 +137,10 @@ def test_durations_are_shown_as_people_say_them():
     assert format_duration(310) == "5 min 10 s"
     assert format_duration(7500) == "2 h 05 min"
     assert format_duration(None) == "–"
+    assert format_duration(float("inf")) == "unlimited"
+
+
+def test_a_short_duration_has_no_parts_that_are_zero() -> None:
+    assert [short_duration(s) for s in (45, 60, 300, 90, 7200, 7500, 172800)] == [
+        *("45 s", "1 min", "5 min", "1 min 30 s", "2 h", "2 h 05 min", "2 d"),
+    ]

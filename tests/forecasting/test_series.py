@@ -42,6 +42,17 @@ def test_a_task_of_unknown_end_is_left_out_and_counted():
     assert any("1 tasks have neither an end" in note for note in series.notes)
 
 
+def test_a_log_of_finished_jobs_that_fades_out_at_its_end_says_so():
+    ending = [task(f"{k}", 300 * k, 300 * k + 15_000, 1) for k in range(300)]
+    # Of the last hours only jobs that ended soon are in the log.
+    short = [task(f"s{k}", 90_000 + 300 * k, 90_000 + 300 * k + 200, 1) for k in range(100)]
+    fading = demand(trace_of([*ending, *short]), "in-force", bin_seconds=300)
+    (note,) = [note for note in fading.notes if "forecast too low" in note]
+    assert "its last bins hold 0 cores (cpu) against " in note
+    steady = demand(trace_of(ending), "in-force", bin_seconds=300)
+    assert [note for note in steady.notes if "too low" in note] == []
+
+
 def test_levels_move_by_what_comes_and_goes():
     series = demand(service_trace(), "in-force")
     moved = np.diff(series.values, axis=0)

@@ -78,8 +78,8 @@ def test_arrivals(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]) -> 
     assert [r["count"] for r in rows] == counts
     caption = parts["arrivals"].caption
     assert caption.startswith(f"{sum(counts):,} tasks, ")
-    assert f"{sum(counts) / len(rows):,.1f} per bin" in caption
-    assert caption.endswith(f"and has {max(counts):,}.")
+    assert f": {sum(counts) / len(rows):,.1f} per " in caption
+    assert f"; most, {max(counts):,}, in the " in caption
 
 
 def test_the_week_in_the_traces_own_zone(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]) -> None:
@@ -188,7 +188,7 @@ def test_requests_and_tokens() -> None:
         for i, n in enumerate(tokens)
     ]
     parts = figures(trace_of({"requests": [*requests, {"request_id": "late"}]}))
-    assert parts["request-rate"].caption.endswith(" 1 more have no known arrival time.")
+    assert parts["answer-requests"].caption.endswith(" 1 more have no known arrival time.")
     assert parts["tokens"].caption == (
         f"Tokens per request; input: {sum(tokens):,} tokens in 8 requests, median 4, 95th percentile "
         f"{quantile([float(n) for n in tokens], 0.95):,.0f}."
@@ -202,4 +202,4 @@ def test_a_metric_is_the_mean_over_entities_each_counted_once() -> None:
     rows = [{"entity": e, "time": t, "metric": "m", "value": v} for e, t, v in samples]
     part = figures(trace_of({"series": rows}))["metrics"]
     assert part.data["value"].to_list() == [6.0, 3.0]
-    assert part.caption.startswith("1 of 1 metrics, those with most samples: 2 means over bins of ")
+    assert part.caption.startswith("1 of 1 metrics, those with most samples: 2 means over 1 h 23 min, ")

@@ -182,7 +182,11 @@ def test_within_a_tenant_the_chosen_order_decides() -> None:
         (Scheduler(fairness=Fairness("quota", {"share": -1.0})), Changes(), "give 0 or more"),
         (Scheduler(backfill="conservative", fairness=Fairness("drf")), Changes(), "use strict, greedy or easy"),
         (Scheduler(backfill="easy", fairness=Fairness("quota", {"reclaim": 1.0})), Changes(), "'greedy' only"),
-        (Scheduler(order="srtf", backfill="greedy", fairness=Fairness("drf")), Changes(), "making room"),
+        (
+            Scheduler(order="srtf", backfill="greedy", fairness=Fairness("drf")),
+            Changes(),
+            "does not go with preemption",
+        ),
         (
             Scheduler(order="priority", order_parameters={"max_wait": 5.0}, fairness=Fairness("drf")),
             Changes(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import polars as pl
@@ -10,6 +11,7 @@ import pytest
 
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
+from gputwin.report.sections.queueing import headline
 from gputwin.simulation.cluster import open_cluster
 from gputwin.simulation.simulate import simulate
 from gputwin.studies.validation.threeway import ThreeWay, compare
@@ -91,6 +93,9 @@ def test_a_trace_the_engine_made_agrees_with_the_engine() -> None:
     assert "Simulation and trace agree" in text(result)
     assert [law.name for law in result.laws] == ["Little", "Little", "utilisation", "forced flow"]
     assert all(abs(law.difference) < 0.02 for law in result.laws)
+    assert "Neither explains" not in headline(result)
+    longer = result.trace._replace(mean_wait=60 + 5 * (result.simulation.mean_wait or 0.0))
+    assert "Neither explains the trace, whose jobs waited " in headline(replace(result, trace=longer))
 
 
 def test_overload_is_said_in_words_and_has_no_infinite_figures() -> None:

@@ -16,6 +16,13 @@ CLEAR = (
 )
 
 
+ODD = (
+    "Ticket;wrapped up;put in;kicked off;cards\n"
+    "a;04.03.2024 12:00:00;04.03.2024 08:00:00;04.03.2024 09:00:00;8\n"
+    "b;04.03.2024 11:00:00;04.03.2024 10:00:00;04.03.2024 10:00:00;1\n"
+)
+
+
 def table(folder: Path, text: str) -> Path:
     path = folder / "jobs.csv"
     path.write_text(text)
@@ -48,6 +55,8 @@ def test_a_clear_guess_is_taken_when_asked_for_and_units_come_from_names(tmp_pat
         ("id,submit,nodes,gpus\n1,0,2,8\n", "'gpus' may be the GPUs of the job (total_gpus) or of one instance (gpus)"),
         ("id,submit,gpus\n1,0,8\n2,0,32\n", "'gpus' goes up to 32, more GPUs than most nodes have"),
         ("id,submit,mem\n1,0,16\n", "'mem' has numbers without a unit"),
+        ("id,submit\n1,0\n", "no column is named like a number of GPUs"),
+        (ODD, "by its dates 'put in' submit, 'kicked off' start, 'wrapped up' end"),
     ],
 )
 def test_an_unclear_guess_is_never_taken(tmp_path, text, doubt):
@@ -109,3 +118,17 @@ def test_the_command_explains_its_guess_and_the_proposed_option_gives_the_same_t
 def test_two_ways_to_say_the_mapping_are_one_too_many(tmp_path, capsys):
     assert main(["ingest", str(table(tmp_path, CLEAR)), "--guess", "--map", "submit=submittedAt"]) == 2
     assert "exclude one another" in capsys.readouterr().err
+
+
+def test_times_are_found_by_their_dates_where_no_column_is_named_like_one(tmp_path):
+    tasks = ingest([table(tmp_path, ODD)], options=Options(guess=True, accept=True)).tasks
+    assert tasks.sort("submit_time").select("submit_time", "start_time", "end_time", "gpu_count").rows() == [
+        (0.0, 3600.0, 14400.0, 8),
+        (7200.0, 7200.0, 10800.0, 1),
+    ]
+
+
+def test_a_table_without_any_time_is_refused_with_the_names_of_its_columns(tmp_path, capsys):
+    assert main(["ingest", str(table(tmp_path, "id,what\n1,x\n")), "--guess"]) == 2
+    assert "no column looks like a time" in (told := capsys.readouterr().err)
+    assert "'id', 'what'" in told

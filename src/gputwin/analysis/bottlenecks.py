@@ -182,10 +182,10 @@ def _queue_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     if "head_of_line" not in tables:
         return []
     r = tables["head_of_line"].row(0, named=True)
-    text = f"Of {r['waited']:,} tasks that waited, {share(r['found_queue_share'])} found others queueing before them"
+    text = f"Of {r['waited']:,} tasks that waited, {share(r['found_queue_share'])} found others in the queue"
     if r["behind_larger_share"] > 0:
-        text += f", {share(r['behind_larger_share'])} one that asks for more GPUs"
-    return [Remark(f"{text}; {share(r['overtaken_share'])} were overtaken by a later one.")]
+        text += f", {share(r['behind_larger_share'])} stood behind one that asks for more GPUs"
+    return [Remark(f"{text}; {share(r['overtaken_share'])} were overtaken by a later task.")]
 
 
 def _slowdown_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from gputwin.analysis.bins import Bins
 from gputwin.analysis.frames import Frame, aggregate
-from gputwin.analysis.occupancy import occupancy, time_mean
+from gputwin.analysis.occupancy import bin_words, occupancy, time_mean
 from gputwin.analysis.tasks import TaskFacts
 from gputwin.analysis.topic import Remark, Topic
 from gputwin.analysis.words import share
@@ -156,15 +156,15 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
             )
     elif float(series["gpus"].sum()) > 0:
         mean, peak = time_mean(series, "gpus"), float(series["gpus"].max())  # type: ignore[arg-type]
-        text = f"Running tasks hold {mean:,.1f} GPUs on average and {peak:,.1f} in the fullest bin."
+        text = f"Running tasks hold {mean:,.1f} GPUs on average and {peak:,.1f} in the fullest {bin_words(series)}."
         remarks.append(Remark(text, False, 0))
     if "queued" in series.columns and float(series["queued"].sum()) > 0:
         top = series.row(int(series["queued"].arg_max() or 0), named=True)
         busy = float((series["seconds"] * (series["queued"] >= 1)).sum()) / float(series["seconds"].sum())
         remarks.append(
             Remark(
-                f"On average {time_mean(series, 'queued'):,.1f} tasks queue, at most {top['queued']:,.0f} "
-                f"(mean over a bin); at least one does in {share(busy)} of the bins.",
+                f"On average {time_mean(series, 'queued'):,.1f} tasks queue, {top['queued']:,.0f} in the fullest "
+                f"{bin_words(series)}; at least one does in {share(busy)} of the time.",
                 matters=0,
             )
         )

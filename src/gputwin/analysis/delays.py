@@ -15,7 +15,7 @@ from gputwin.analysis.spread import largest, spread, tail_bound
 from gputwin.analysis.survival import runtime_survival, survival_curve, survival_table
 from gputwin.analysis.tasks import TaskFacts
 from gputwin.analysis.topic import Remark, Topic
-from gputwin.analysis.words import duration, label, share, times
+from gputwin.analysis.words import amount, duration, label, share, times
 
 LARGEST_FEW = 5
 _CURVES_BY = ("role", "gpu_request", "gpu_model")
@@ -172,21 +172,25 @@ def _group_remarks(by: pl.DataFrame) -> tuple[Remark, ...]:
             factor = f"{times(high['mean'] / low['mean'])} as long as" if low["mean"] > 0 else "unlike"
             remarks.append(
                 Remark(
-                    f"By {BY_NAME[name].title}: {label(high['group'])} waits {factor} {label(low['group'])} on average "
+                    f"{_waiting(name, high['group'], factor, low['group'])} on average "
                     f"({duration(high['mean'])} against {duration(low['mean'])}; medians {duration(high['p50'])} and "
-                    f"{duration(low['p50'])}), and carries {share(high['share_of_total'])} of all waiting.",
+                    f"{duration(low['p50'])}) and carry {share(high['share_of_total'])} of all waiting.",
                     matters=2,
                 )
             )
     return tuple(remarks[:3])
 
 
+def _waiting(dimension: str, long: str, factor: str, short: str) -> str:
+    """Return which tasks wait how much longer than which."""
+    if dimension == "gpu_request":
+        return f"Tasks that ask for {amount(long, 'GPU')} wait {factor} those that ask for {amount(short, 'GPU')}"
+    return f"Tasks of {BY_NAME[dimension].title} {label(long)} wait {factor} those of {label(short)}"
+
+
 def _runtime_remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
     r = tables["runtime"].row(0, named=True)
-    exact = f" ({r['p50']:,.1f} s)" if r["p50"] >= 600 else ""
-    text = (
-        f"{r['count']:,} tasks have a known runtime: {duration(r['mean'])} on average, {duration(r['p50'])}{exact} in "
-    )
+    text = f"{r['count']:,} tasks have a known runtime: {duration(r['mean'])} on average, {duration(r['p50'])} in "
     remarks = [Remark(f"{text}the median, one in a hundred over {duration(r['p99'])}.")]
     if "survival" in tables:
         s = tables["survival"].row(0, named=True)

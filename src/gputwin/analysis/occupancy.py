@@ -10,6 +10,8 @@ import polars as pl
 
 from gputwin.analysis.bins import Bins
 from gputwin.analysis.frames import Frame, aggregate
+from gputwin.analysis.words import unit_words
+from gputwin.core.units import short_duration
 from gputwin.traces.lifetimes import Window, overlap
 
 
@@ -52,6 +54,11 @@ def occupancy(
         labels = {c: pl.Series(c, [v] * bins.count, own.schema[c]) for c, v in zip(by, group, strict=True)}
         found.append(pl.DataFrame({"begin": bins.begins(), "seconds": seconds, **labels, **columns}))
     return pl.concat(found)
+
+
+def bin_words(over_time: pl.DataFrame) -> str:
+    """Return the width of the bins as people say it: "day", "30 min"."""
+    return unit_words(short_duration(float(over_time["seconds"].max())))  # type: ignore[arg-type]
 
 
 def time_mean(over_time: pl.DataFrame, column: str) -> float:

@@ -14,11 +14,11 @@ from gputwin.core.units import HOUR
 def owners(frame: Frame, column: str) -> pl.DataFrame:
     """Return totals of each owner (user, tenant, application), most tasks first.
 
-    `owner`, `tasks`, `instances`, `gpu_hours`, shares of all tasks and GPU-hours, `median_wait` s.
+    `owner`, `tasks`, `instances`, `gpu_hours`, shares of all tasks and GPU-hours, `median_wait` s. Tasks whose owner is
+    not known count among all tasks.
     """
-    known = frame.filter(~nw.col(column).is_null())
     totals = aggregate(
-        known,
+        frame,
         [column],
         nw.len().alias("tasks"),
         nw.col("instances").sum().alias("instances"),
@@ -34,7 +34,7 @@ def owners(frame: Frame, column: str) -> pl.DataFrame:
         .then(pl.col("gpu_hours") / pl.col("gpu_hours").sum())
         .alias("gpu_hour_share"),
     )
-    return totals.sort(["tasks", "owner"], descending=[True, False])
+    return totals.filter(pl.col("owner").is_not_null()).sort(["tasks", "owner"], descending=[True, False])
 
 
 def instances_per_task(frame: Frame) -> pl.DataFrame:

@@ -49,7 +49,7 @@ def _span(timed: pl.DataFrame) -> float:
 
 
 def totals(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return requests, span s, mean and peak rate per s, tokens per s, and how many clients, models, services.
+    """Return requests, those of known time, span s, rates and tokens per s, and how many clients, models, services.
 
     Empty where the requests tell neither when they came nor what they asked for nor who sent them.
     """
@@ -60,6 +60,7 @@ def totals(frame: pl.DataFrame) -> pl.DataFrame:
     per_minute = timed.group_by((pl.col("submit_time") / MINUTE).floor(), maintain_order=True).len()["len"].to_list()
     row: dict[str, Any] = {
         "requests": frame.height,
+        "timed": timed.height,
         "span_seconds": span if span else None,
         "rate_per_s": timed.height / span if span else None,
         "peak_rate_per_s": max(per_minute) / MINUTE if span else None,
@@ -67,7 +68,7 @@ def totals(frame: pl.DataFrame) -> pl.DataFrame:
     for name in _TOKENS:
         total = int(frame[name].sum()) if frame[name].is_not_null().any() else None
         row[name] = total
-        row[f"{name}_per_s"] = total / span if total is not None and span else None
+        row[f"{name}_per_s"] = int(timed[name].sum()) / span if timed[name].is_not_null().any() and span else None
     counts = {"clients": "user", "models": "model", "services": "application"}
     row |= {name: frame[column].drop_nulls().n_unique() for name, column in counts.items()}
     ended = frame.filter(pl.col("status").cast(pl.String) != "unknown")
@@ -175,11 +176,13 @@ def _rate_remark(r: dict[str, Any]) -> Remark:
         return Remark(f"{r['requests']:,} requests without times: rates are not known.")
     ratio = r["peak_rate_per_s"] / r["rate_per_s"]
     text = (
-        f"{r['requests']:,} requests in {duration(r['span_seconds'])}: {_rate(r['rate_per_s'])} on average, "
+        f"{r['timed']:,} requests in {duration(r['span_seconds'])}: {_rate(r['rate_per_s'])} on average, "
         f"{_rate(r['peak_rate_per_s'])} in the fullest minute ({ratio:.1f} times the mean)"
     )
     out = "" if not r["output_tokens_per_s"] else f"; {r['output_tokens_per_s']:,.0f} tokens out per second"
-    return Remark(f"{text}{out}.", ratio > 10)
+    left = r["requests"] - r["timed"]
+    untimed = f" {left:,} more have no known time." if left else ""
+    return Remark(f"{text}{out}.{untimed}", ratio > 10)
 
 
 def _rate(per_second: float) -> str:

@@ -12,7 +12,7 @@ from gputwin.analysis.arrivals import burstiness, interarrival
 from gputwin.analysis.frames import Frame, aggregate, collect, lazy
 from gputwin.analysis.spread import spread, tail_bound
 from gputwin.analysis.topic import Remark, Topic
-from gputwin.analysis.words import duration, share, times
+from gputwin.analysis.words import duration, metric, share, times
 from gputwin.core.units import MINUTE
 
 LATENCY_BY = {
@@ -169,15 +169,15 @@ def _latency_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
             first, last = by.row(0, named=True), by.sort("mean").row(-1, named=True)
             if first["group"] != last["group"] and first["mean"] > 0:
                 text = f"With {last['group']} adapters a request takes {duration(last['mean'])}, with {first['group']} "
-                text += f"{duration(first['mean'])}: {times(last['mean'] / first['mean'])} as long."
+                text += f"it takes {duration(first['mean'])}: {times(last['mean'] / first['mean'])} as long."
                 remarks.append(Remark(text))
     if "request_gaps" in tables:
         gaps = tables["request_gaps"].row(0, named=True)
         if gaps["cv"] is not None:
-            independent = "as independent clients send them"
+            independent = "as from many independent clients"
             how = "in bursts" if gaps["cv"] > BURSTY_CV else "evenly" if gaps["cv"] < EVEN_CV else independent
             text = f"Requests arrive {how}, {duration(gaps['mean'])} apart on average"
-            remarks.append(Remark(f"{text} (CV of the gaps {gaps['cv']:.1f}; independent arrivals: 1)."))
+            remarks.append(Remark(f"{text} (CV of the gaps {gaps['cv']:.1f}; 1 for a Poisson process)."))
     return remarks
 
 
@@ -198,8 +198,8 @@ def _load_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     return [Remark(f"{text}.")]
 
 
-def _plain(metric: str) -> str:
-    return metric.removesuffix(LOAD_SUFFIX).replace("_", " ")
+def _plain(name: str) -> str:
+    return metric(name.removesuffix(LOAD_SUFFIX))
 
 
 def _duty_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
@@ -208,7 +208,7 @@ def _duty_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     d = tables["gpu_duty"].row(0, named=True)
     text = (
         f"GPUs compute {d['mean']:.1f} % of the time on average over {d['containers']:,} containers; "
-        f"{share(d['idle_share'])} of samples are idle, while the busiest 5 % of containers stand over "
+        f"{share(d['idle_share'])} of samples are idle, while the busiest 5 % of containers are over "
         f"{d['container_p95']:.1f} %."
     )
     return [Remark(text, d["idle_share"] > 0.5)]
@@ -222,9 +222,12 @@ def _correlation_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
         strongest = tables["correlations"].sort(pl.col("rho").abs(), descending=True).row(0, named=True)
         return [
             Remark(
-                f"No two metrics move closely together; the strongest is {strongest['first']} with {strongest['second']} "
+                f"No two metrics move closely together; the strongest is {metric(strongest['first'])} with "
+                f"{metric(strongest['second'])} "
                 f"(Spearman {strongest['rho']:+.2f} over {strongest['bins']:,} bins)."
             )
         ]
-    words = "; ".join(f"{r['first']} with {r['second']} {r['rho']:+.2f}" for r in known.head(3).to_dicts())
+    words = "; ".join(
+        f"{metric(r['first'])} with {metric(r['second'])} {r['rho']:+.2f}" for r in known.head(3).to_dicts()
+    )
     return [Remark(f"Metrics that move together (Spearman, five-minute bins): {words}.")]

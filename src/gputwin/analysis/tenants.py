@@ -116,13 +116,13 @@ def with_charges(totals: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
 def _does(tenant: str, verb: str) -> str:
     """Return who does it: of those whose name is not known, and of those too many to name, there are several."""
     if tenant in (OTHERS, UNKNOWN):
-        return f"{tenant} together {verb}" if tenant == OTHERS else f"tenants not known {verb}"
+        return f"{tenant} together {verb}" if tenant == OTHERS else f"jobs of unknown tenants {verb}"
     return f"{tenant} {verb}s"
 
 
 def _begins(text: str) -> str:
     """Return a sentence that begins with a word of ours in upper case; a tenant's name stays as it is."""
-    return f"T{text[1:]}" if text.startswith("tenants not known ") else text
+    return f"J{text[1:]}" if text.startswith("jobs of unknown tenants ") else text
 
 
 def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
@@ -158,7 +158,7 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
             Remark(
                 f"{_begins(_does(top['tenant'], 'hold'))} most of what others wait for: "
                 f"{top['others_wait_gpu_hours']:,.0f} GPU-hours, "
-                f"{share(top['others_wait_gpu_hours'] / for_others)} of what tenants wait for each other, with "
+                f"{share(top['others_wait_gpu_hours'] / for_others)} of all waiting for what others hold, with "
                 f"{share(top['gpu_hour_share'])} of all GPU-hours; {_does(pair['waiting'], 'wait')} for that most "
                 f"({pair['gpu_hours']:,.0f} GPU-hours).",
                 top["others_wait_gpu_hours"] / for_others > 1.5 * (top["gpu_hour_share"] or 1.0),

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import polars as pl
 
 from gputwin.analysis.analyze import Analysis
-from gputwin.analysis.occupancy import time_mean
+from gputwin.analysis.occupancy import bin_words, time_mean
 from gputwin.analysis.topic import Remark
 from gputwin.analysis.words import share
 from gputwin.core.units import MINUTE, format_duration
@@ -85,7 +85,8 @@ def _held(analysis: Analysis) -> str:
         text = f"On average {share(time_mean(series, 'gpus_share'))} of the GPUs are allocated"
     else:
         peak = float(series["gpus"].max())  # type: ignore[arg-type]
-        text = f"Tasks hold {time_mean(series, 'gpus'):,.0f} GPUs on average and {peak:,.0f} at most"
+        text = f"Tasks hold {time_mean(series, 'gpus'):,.0f} GPUs on average and {peak:,.0f} in the fullest "
+        text += bin_words(series)
     if "queued" in series.columns and float(series["queued"].sum()) > 0:
         seconds = pl.col("seconds")
         busy = series.select((seconds * (pl.col("queued") >= 1)).sum() / seconds.sum()).item()

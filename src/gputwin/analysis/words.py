@@ -5,6 +5,9 @@ from __future__ import annotations
 from gputwin.core.errors import shorten
 from gputwin.core.units import format_duration
 
+_UNITS = {"ms": "ms", "seconds": "s", "percent": "%", "gib": "GiB", "mib": "MiB", "bytes": "bytes", "per_s": "per s"}
+_SPELLED = {"gpu": "GPU", "gpus": "GPUs", "cpu": "CPU", "qps": "QPS", "api": "API", "lora": "LoRA", "cv": "CV"}
+
 
 def duration(seconds: float | None) -> str:
     """Return a duration as every table shows it: "3 min 08 s", "2 h 17 min", "9 d 4 h"; "–" for none."""
@@ -22,9 +25,34 @@ def share(value: float | None) -> str:
     return f"{value * 100:.1f} %"
 
 
+def unit_words(width: str) -> str:
+    """Return a width of time as it stands after "per" or "the busiest": "hour" for "1 h", "30 min" as it is."""
+    return {"1 min": "minute", "1 h": "hour", "1 d": "day", "7 d": "week"}.get(width, width)
+
+
 def times(ratio: float) -> str:
     """Return a ratio as "6.5 times"."""
     return f"{ratio:.1f} times" if ratio < 20 else f"{ratio:,.0f} times"
+
+
+def amount(size: str, unit: str) -> str:
+    """Return a class of sizes as words: "over 8 and up to 16 GPUs" for "≤16", "one GPU" for "1"."""
+    if size.startswith("≤"):
+        most = int(size[1:].replace(",", ""))
+        return f"over {most // 2:,} and up to {most:,} {unit}s"
+    if size.startswith(">"):
+        return f"over {size[1:]} {unit}s"
+    return {"0": f"no {unit}", "<1": f"a share of one {unit}", "1": f"one {unit}"}.get(size, f"{size} {unit}s")
+
+
+def metric(name: str) -> str:
+    """Return a metric's name as words with its unit: "GPU duty (%)" for gpu_duty_percent."""
+    words = name.split("_")
+    unit = next((_UNITS[end] for n in (2, 1) if len(words) > n and (end := "_".join(words[-n:])) in _UNITS), "")
+    if unit:
+        words = words[: -2 if "_".join(words[-2:]) in _UNITS else -1]
+    text = " ".join(_SPELLED.get(word, word) for word in words)
+    return f"{text} ({unit})" if unit else text
 
 
 def label(group: str) -> str:

@@ -12,7 +12,7 @@ from gputwin.analysis.frames import Frame
 from gputwin.analysis.population import composition, instances_per_task, owners, recurrence
 from gputwin.analysis.tasks import TaskFacts
 from gputwin.analysis.topic import Remark, Topic
-from gputwin.analysis.words import share, times
+from gputwin.analysis.words import share, times, unit_words
 from gputwin.core.units import DAY
 
 OWNERS = ("user", "tenant", "application")
@@ -61,11 +61,11 @@ def _burst_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     scales = {r["scale"]: r for r in tables["burstiness"].to_dicts() if r["mean"] >= 1}
     gaps = tables["interarrival"].row(0, named=True)
     name, r = next(((n, scales[n]) for n in _SCALES if n in scales), (None, None))
-    if r is None or gaps["cv"] is None:
+    if name is None or r is None or gaps["cv"] is None:
         return []
     degree = "in strong bursts" if r["dispersion"] > 10 else "in bursts" if r["dispersion"] > 2 else "evenly"
     text = (
-        f"Tasks arrive {degree}: the busiest {name} brings {times(r['peak_over_mean'])} the mean, and "
+        f"Tasks arrive {degree}: the busiest {unit_words(name)} brings {times(r['peak_over_mean'])} the mean, and "
         f"{share(r['empty_share'])} of such intervals bring none."
     )
     remarks = [Remark(text)]

@@ -15,7 +15,7 @@ from gputwin.autoscaling.decisions.rules.knative import Kpa
 from gputwin.autoscaling.decisions.rules.predictive import Predictive
 from gputwin.autoscaling.decisions.rules.threshold import Band, Threshold
 from gputwin.core.errors import UserError
-from gputwin.core.units import format_duration
+from gputwin.core.units import short_duration
 
 COMPARED = ("threshold", "hpa", "knative", "predictive", "hybrid")
 KNOWN = (*COMPARED, "keda")
@@ -49,7 +49,7 @@ def _threshold(s: Scope) -> Iterator[tuple[str, Rule[Any]]]:
     for fill in s.fills:
         for up_for, step in ((0.0, 2), (60.0, 1)):
             bands = (Band("concurrency_per_replica", fill, 0.6 * fill),)
-            words = f"up above {fill:g} in flight for {format_duration(up_for)} by {step}"
+            words = f"up above {fill:g} in flight for {short_duration(up_for)} by {step}"
             yield words, Threshold(s.minimum, s.maximum, bands, up_for, 300.0, step, 1)
 
 
@@ -57,14 +57,14 @@ def _hpa(s: Scope, windows: tuple[float, ...] = (60.0, 300.0)) -> Iterator[tuple
     for fill in s.fills:
         for window in windows:
             metric = MetricTarget("External", "concurrency", fill, "AverageValue")
-            words = f"{fill:g} in flight per replica, down after {format_duration(window)}"
+            words = f"{fill:g} in flight per replica, down after {short_duration(window)}"
             yield words, Hpa(s.minimum, s.maximum, (metric,), downscale_window_s=window)
 
 
 def _knative(s: Scope) -> Iterator[tuple[str, Rule[Any]]]:
     for fill in s.fills:
         for delay in (0.0, 300.0):
-            words = f"{fill:g} in flight per replica, scale-down delay {format_duration(delay)}"
+            words = f"{fill:g} in flight per replica, scale-down delay {short_duration(delay)}"
             rule = Kpa(
                 s.minimum,
                 s.maximum,
@@ -78,7 +78,7 @@ def _knative(s: Scope) -> Iterator[tuple[str, Rule[Any]]]:
 
 def _keda(s: Scope) -> Iterator[tuple[str, Rule[Any]]]:
     for fill in s.fills:
-        words = f"{fill:g} in flight per replica, to zero after {format_duration(300.0)}"
+        words = f"{fill:g} in flight per replica, to zero after {short_duration(300.0)}"
         yield words, Keda(0, s.maximum, (Trigger("concurrency", fill),), cooldown_s=300.0)
 
 
@@ -117,7 +117,7 @@ def _hybrid(s: Scope) -> Iterator[tuple[str, Rule[Any]]]:
                     keep * s.price_per_hour / 3600.0,
                 )
                 words = f"base at quantile {quantile:g}, {fill:g} per replica; burst above {burst:g} in flight"
-                yield f"{words}; spare ones stay {format_duration(keep)}", rule
+                yield f"{words}; spare ones stay {short_duration(keep)}", rule
 
 
 def _bases(s: Scope) -> Iterator[tuple[float, float]]:

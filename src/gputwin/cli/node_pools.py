@@ -126,7 +126,7 @@ def _render_choice(choice: Choice, output: Path | None) -> None:
         ]
 
     say(choice.verdict())
-    columns = ["nodes", "cost", choice.target.name, "worst seed", "within target"]
+    columns = ["nodes", "cost", choice.target.words, "worst seed", "within target"]
     days = format_duration(choice.split_seconds)
     table(f"Tried on the first {days} ({choice.jobs[0]:,} jobs)", columns, rows(choice.tried))
     table(f"On the rest ({choice.jobs[1]:,} jobs)", columns, rows(choice.shown))

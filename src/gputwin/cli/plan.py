@@ -148,7 +148,7 @@ def _render(result: Plan, output: Path | None, rules: str) -> None:
                 verdict,
             ]
         )
-    columns = ["nodes", "GPUs", result.target.name, "90 % over its days", "GPUs in use", str(result.target)]
+    columns = ["nodes", "GPUs", result.target.words, "90 % over its days", "GPUs in use", str(result.target)]
     left = len(result.points) - len(rows)
     table("Simulated capacities" + (f" ({left} more with --json)" if left else ""), columns, rows)
     if result.answer is not None:

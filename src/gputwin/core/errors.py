@@ -14,7 +14,7 @@ class UserError(GputwinError):
 
 
 class InputError(UserError):
-    """Something wrong with a file, said in one line: where (file, row, field), what, and the remedy."""
+    """Something wrong with a file, reported in one line: where (file, row, field), what, and the remedy."""
 
     def __init__(
         self,

@@ -27,6 +27,7 @@ DAY = 86400.0
 WEEK = 604800.0
 
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d|w)?")
+_ZERO_PART = re.compile(r" 0+ (?:s|min|h)$")
 _DURATION_SECONDS = {
     "ms": 0.001,
     "": 1.0,
@@ -51,6 +52,8 @@ def format_duration(seconds: float | None) -> str:
     """Return seconds as people say them: "3.2 s", "5 min 10 s", "2 h 05 min", "3 d 4 h"; "–" for none."""
     if seconds is None or math.isnan(seconds):
         return "–"
+    if math.isinf(seconds):
+        return "unlimited" if seconds > 0 else "-unlimited"
     if seconds < 0:
         return "-" + format_duration(-seconds)
     if seconds < MINUTE:
@@ -61,6 +64,11 @@ def format_duration(seconds: float | None) -> str:
     if total < DAY:
         return f"{total // 3600} h {total % 3600 // 60:02d} min"
     return f"{total // 86400} d {total % 86400 // 3600} h"
+
+
+def short_duration(seconds: float) -> str:
+    """Return a duration without a last part that is zero: "30 min" rather than "30 min 00 s"."""
+    return _ZERO_PART.sub("", format_duration(seconds))
 
 
 def signed_duration(seconds: float) -> str:

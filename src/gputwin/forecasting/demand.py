@@ -22,6 +22,9 @@ from gputwin.traces.reader import Clock
 GROUPS = ("application", "role", "gpu_model", "tenant", "user", "workload", "qos")
 MOST_GROUPS = 50
 MOST_BINS = 5_000_000
+_LAST_BINS = 24
+_FADED = 0.25
+"""Below this part of the average, the last bins hold too little to be a quiet time."""
 
 
 def demand(
@@ -94,9 +97,28 @@ def in_force(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by
     running = int(known["end"].null_count())
     if running:
         notes.append(f"{running:,} tasks were still there at the end")
+    else:
+        notes += _fading(values, names, units)
     series = _series(trace, Target.IN_FORCE, names, units, values, bin_seconds, start, (*notes, *window.notes()))
     groups = replicas(known, [r for r, _ in keys], start, bin_seconds, bins) if by is None else None
     return replace(series, covariates={"arrived": came, "departed": went}, replicas=groups)
+
+
+def _fading(values: Floats, names: Sequence[str], units: Sequence[str]) -> list[str]:
+    """Return a note where demand fades out at the end of a record in which every task ends.
+
+    Such logs hold finished jobs only: those that still ran when the log was taken are missing, long ones most.
+    """
+    total = values.sum(axis=1)
+    last, mean = float(total[-_LAST_BINS:].mean()), float(total.mean())
+    if total.size < 10 * _LAST_BINS or last >= _FADED * mean:
+        return []
+    k = int(np.argmax(values.mean(axis=0)))
+    now, usual = values[-_LAST_BINS:, k].mean(), values[:, k].mean()
+    return [
+        f"no task still runs at the end of the record, and its last bins hold {now:,.0f} {units[k]} ({names[k]}) against "
+        f"{usual:,.0f} on average: jobs that had not ended may be missing, which makes the forecast too low"
+    ]
 
 
 def _lives(trace: Trace, window: Window) -> pl.DataFrame:

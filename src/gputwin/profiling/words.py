@@ -45,8 +45,8 @@ _OF_ALIKE = {
 
 def in_words(feature: str) -> str:
     """Return a feature as people say it; what has no words yet keeps its name without underscores."""
-    if feature in _PLAIN:
-        return _PLAIN[feature]
+    if feature in _PLAIN or feature in _ALIKE:
+        return _PLAIN.get(feature) or _ALIKE[feature]
     key, _, what = feature.rpartition("_")
     if key in _ALIKE and what in _OF_ALIKE:
         return _OF_ALIKE[what].format(_ALIKE[key])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import polars as pl
@@ -15,11 +16,13 @@ _DURATION_TICKS = {
 }
 
 _FINE_TICKS = {
-    **{s: f"{s:g} s" for s in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 40)},
-    **{n * MINUTE: f"{n} min" for n in (1, 2, 5, 10, 20, 40)},
-    **{n * HOUR: f"{n} h" for n in (1, 2, 4, 8)},
-    **{n * DAY: f"{n} d" for n in (1, 2, 4, 7, 14, 30, 60, 120, 365)},
+    **{s: f"{s:g} s" for s in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)},
+    **{n * MINUTE: f"{n} min" for n in (1, 2, 5, 10, 30)},
+    **{n * HOUR: f"{n} h" for n in (1, 2, 5, 12)},
+    **{n * DAY: f"{n} d" for n in (1, 2, 5, 10, 30, 60, 120, 365)},
 }
+_UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (1.0, "seconds"))
+_FEW_POWERS = 4
 _NARROW = 60.0
 """Where the largest is less than this many times the smallest, finer marks are needed."""
 
@@ -29,6 +32,22 @@ def duration_axis(title: str, values: pl.Series) -> dict[str, Any]:
     is_narrow = values.len() and float(values.max()) / float(values.min()) < _NARROW  # type: ignore[arg-type]
     ticks = {s: text for s, text in (_FINE_TICKS if is_narrow else _DURATION_TICKS).items() if _near(s, values)}
     return {"title": title, "type": "log", "tickvals": list(ticks), "ticktext": list(ticks.values())}
+
+
+def count_axis(title: str, values: pl.Series) -> dict[str, Any]:
+    """Return a log axis for positive counts, marked at 1, 2, 5, 10, 20, 50 and so on, at 1, 10, 100 where that is many."""
+    if values.is_empty():
+        return {"title": title, "type": "log"}
+    powers = range(math.floor(math.log10(float(values.min()))), math.ceil(math.log10(float(values.max()))) + 1)  # type: ignore[arg-type]
+    steps = (1, 2, 5) if len(powers) <= _FEW_POWERS else (1,)
+    ticks = [step * 10.0**power for power in powers for step in steps]
+    return {"title": title, "type": "log", "tickvals": ticks, "ticktext": [f"{tick:,g}" for tick in ticks]}
+
+
+def duration_unit(values: pl.Series) -> tuple[float, str]:
+    """Return the unit in which durations read best on a linear axis: its seconds, and its name."""
+    largest = float(values.abs().max() or 0.0)  # type: ignore[arg-type]
+    return next((size, name) for size, name in _UNITS if largest >= 2 * size or size == 1)
 
 
 def _near(tick: float, values: pl.Series) -> bool:

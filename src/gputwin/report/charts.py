@@ -1,4 +1,4 @@
-"""Charts that several sections share: bars, dots with intervals, distribution functions, areas over time, boxes.
+"""Charts that several sections share: bars, dots with intervals, distribution functions, curves over time, boxes.
 
 Each is a function from small frames to a Plotly figure without colours of its own, as in `gputwin.report.figures`.
 """
@@ -12,7 +12,7 @@ import polars as pl
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
-from gputwin.report.axes import duration_axis
+from gputwin.report.axes import count_axis, duration_axis, duration_unit
 from gputwin.report.figures import DASHES, HEIGHT, ONE_COLOUR, blank, layout_of, plain
 from gputwin.report.theme import LIGHT
 
@@ -40,26 +40,35 @@ def bars(
     return figure
 
 
-def stacked_rows(frame: pl.DataFrame, label: str, columns: Mapping[str, str], axis: str) -> go.Figure:
-    """Return one horizontal bar per `label`, the first on top, its columns (column → name) end to end.
+def bar_rows(
+    frame: pl.DataFrame,
+    label: str,
+    columns: Mapping[str, str],
+    axis: str,
+    *,
+    stacked: bool = False,
+    percent: bool = False,
+) -> go.Figure:
+    """Return horizontal bars per `label`, the first on top: one per column (column → name), or all end to end.
 
-    Long names stand beside their bars, which also fit a phone.
+    Long names stand to the left of their bars, which also fit a phone.
     """
     figure = blank(
-        height=100 + 28 * max(frame.height, 1),
-        xaxis={"title": axis, "rangemode": "tozero"},
+        height=100 + (28 if stacked else 14 + 14 * len(columns)) * max(frame.height, 1),
+        xaxis={"title": axis, "rangemode": "tozero", **({"tickformat": _PERCENT} if percent else {})},
         yaxis={"type": "category", "autorange": "reversed", "automargin": True},
         showlegend=len(columns) > 1,
-        barmode="stack",
+        barmode="stack" if stacked else "group",
         bargap=0.35,
     )
+    form = "%{x:.1%}" if percent else "%{x:,.4g}"
     for column, name in columns.items():
         figure.add_bar(
             x=frame[column].to_list(),
             y=[plain(v) for v in frame[label]],
             orientation="h",
             name=plain(name),
-            hovertemplate="%{y}<br>%{fullData.name}: %{x:,.4g}<extra></extra>",
+            hovertemplate=f"%{{y}}<br>%{{fullData.name}}: {form}<extra></extra>",
         )
     return figure
 
@@ -120,7 +129,7 @@ def curves(
     if scale == "duration" and values.len():
         horizontal = duration_axis(axis, values)
     elif scale == "log":
-        horizontal["type"] = "log"
+        horizontal = count_axis(axis, values)
     elif scale == "percent":
         horizontal |= {"tickformat": _PERCENT}
     figure = blank(
@@ -182,23 +191,33 @@ def boxes(frame: pl.DataFrame, x: str, axis: str, what: str) -> go.Figure:
 
 
 def panels(
-    frame: pl.DataFrame, x: str, columns: Mapping[str, str], axis: str, *, tick: float | None = None
+    frame: pl.DataFrame,
+    x: str,
+    columns: Mapping[str, str],
+    axis: str,
+    *,
+    tick: int,
+    ticks: Sequence[str] = (),
 ) -> go.Figure:
-    """Return one panel per column (column → title), side by side, over the same axis."""
+    """Return one panel per column (column → title), side by side, each a step curve over hours.
+
+    The axis is marked every `tick` hours, with `ticks` in the middle of each such step where they are given.
+    """
     figure = make_subplots(1, len(columns), subplot_titles=list(columns.values()), horizontal_spacing=0.07)
     figure.update_layout(layout_of(height=HEIGHT - 60, colorway=ONE_COLOUR))
     for i, column in enumerate(columns):
         figure.add_scatter(
-            x=frame[x].to_list(),
-            y=frame[column].to_list(),
-            mode="lines" if frame.height > 1 else "markers",
+            x=[*frame[x], frame[x][-1] + 1],
+            y=[*frame[column], frame[column][-1]],
+            mode="lines",
             line={"width": 1.8, "shape": "hv"},
             hovertemplate="%{x}: %{y:,.4g}<extra></extra>",
             row=1,
             col=i + 1,
         )
     figure.update_annotations(font_size=12)
-    figure.update_xaxes(title=axis, **({"dtick": tick} if tick else {}))
+    marks = {"tickvals": [tick * i + tick / 2 for i in range(len(ticks))], "ticktext": [name[:3] for name in ticks]}
+    figure.update_xaxes(title=axis, **(marks if ticks else {"dtick": tick}))
     figure.update_yaxes(rangemode="tozero", nticks=5)
     return figure
 
@@ -234,77 +253,15 @@ def paired_curves(frame: pl.DataFrame, by: str, columns: Mapping[str, str], axes
     return figure
 
 
-def matrix(names: Sequence[str], values: Mapping[tuple[str, str], float], what: str) -> go.Figure:
-    """Return a matrix of correlations between −1 and 1."""
-    shown = [plain(n, 26) for n in names]
-    z = [[1.0 if a == b else values.get((a, b), values.get((b, a))) for b in names] for a in names]
-    figure = blank(
-        height=150 + 30 * len(names),
-        xaxis={"type": "category", "showgrid": False, "tickangle": -35},
-        yaxis={"type": "category", "autorange": "reversed", "showgrid": False},
-    )
-    figure.add_heatmap(
-        z=z,
-        x=shown,
-        y=shown,
-        zmin=-1,
-        zmax=1,
-        # Two hues that read apart for the colour-blind, grey between.
-        colorscale=[[0, "#b3430a"], [0.25, "#e0a078"], [0.5, "#8d99a6"], [0.75, "#6fa8d0"], [1, "#0072b2"]],
-        text=[[f"{v:+.2f}" if v is not None else "" for v in row] for row in z],
-        texttemplate="%{text}",
-        xgap=1,
-        ygap=1,
-        colorbar={"title": {"text": what, "side": "right"}, "thickness": 12},
-        hovertemplate="%{x} with %{y}: %{z:.2f}<extra></extra>",
-    )
-    return figure
-
-
-def amounts(
-    rows: Sequence[str], columns: Sequence[str], values: Mapping[tuple[str, str], float], what: str
-) -> go.Figure:
-    """Return amounts by row and column, darker for more, with their numbers; nothing where a pair has none."""
-    z = [[values.get((row, column)) for column in columns] for row in rows]
-    figure = blank(
-        height=180 + 28 * len(rows),
-        xaxis={"type": "category", "showgrid": False, "tickangle": -35, "automargin": True},
-        yaxis={"type": "category", "autorange": "reversed", "showgrid": False, "automargin": True},
-    )
-    figure.add_heatmap(
-        z=z,
-        x=[plain(name, 20) for name in columns],
-        y=[plain(name, 20) for name in rows],
-        zmin=0,
-        colorscale=[[0, "#d7e6f2"], [0.3, "#a9cbe3"], [1, "#4f94c4"]],
-        text=[[_short(v) for v in row] for row in z],
-        texttemplate="%{text}",
-        textfont={"color": "#10202e"},
-        xgap=1,
-        ygap=1,
-        showscale=False,
-        hovertemplate="%{y} waits for %{x}: %{z:,.1f} " + what + "<extra></extra>",
-    )
-    return figure
-
-
-def _short(value: float | None) -> str:
-    """Return an amount in few signs: 12k for 12,345."""
-    if value is None:
-        return ""
-    for size, letter in ((1e6, "M"), (1e3, "k")):
-        if value >= 10 * size:
-            return f"{value / size:,.0f}{letter}"
-    return f"{value:,.0f}"
-
-
-def forest(frame: pl.DataFrame, axis: str, unit: str = "s") -> go.Figure:
-    """Return effects with their intervals: one row per `level`, one mark per `control` (`estimate`, `low`, `high`)."""
+def forest(frame: pl.DataFrame, axis: str) -> go.Figure:
+    """Return effects (s) with their intervals: one row per `level`, one mark per `control` (`estimate`, `low`, `high`)."""
+    size, unit = duration_unit(pl.concat([frame[c].cast(pl.Float64) for c in ("estimate", "low", "high")]).drop_nulls())
+    frame = frame.with_columns(pl.col("estimate", "low", "high") / size)
     levels = frame["level"].unique(maintain_order=True).to_list()
     controls = frame["control"].unique(maintain_order=True).to_list()
     figure = blank(
         height=120 + 24 * len(levels) * max(len(controls), 1),
-        xaxis={"title": axis, "zeroline": False},
+        xaxis={"title": f"{axis}, {unit}", "zeroline": False},
         yaxis={"autorange": "reversed", "tickvals": list(range(len(levels))), "ticktext": [plain(v) for v in levels]},
         showlegend=True,
     )

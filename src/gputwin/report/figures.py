@@ -15,6 +15,7 @@ import polars as pl
 from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
+from gputwin.analysis.words import metric as metric_words
 from gputwin.core.errors import shorten
 from gputwin.core.units import format_duration
 from gputwin.report.axes import duration_axis
@@ -102,7 +103,7 @@ def distribution(frame: pl.DataFrame, quantiles: Mapping[str, float], what: str,
         hoverinfo="skip",
     )
     # Room to the right, so that the highest quantiles' labels stay inside.
-    figure.update_xaxes(range=_log_range(positive["value"], room=0.3))
+    figure.update_xaxes(range=_log_range(positive["value"], room=0.6))
     return figure
 
 
@@ -222,7 +223,10 @@ def small_multiples(frame: pl.DataFrame, axis: str) -> go.Figure:
     columns = min(3, len(metrics))
     rows = -(-len(metrics) // columns)
     figure = make_subplots(
-        rows, columns, subplot_titles=[plain(m, 34) for m in metrics], vertical_spacing=0.34 / max(rows, 1)
+        rows,
+        columns,
+        subplot_titles=[plain(metric_words(m), 34) for m in metrics],
+        vertical_spacing=0.34 / max(rows, 1),
     )
     figure.update_layout(layout_of(height=60 + 190 * rows, colorway=ONE_COLOUR))
     for i, metric in enumerate(metrics):

@@ -18,10 +18,13 @@ _SYMBOLS = ("circle", "diamond", "square", "triangle-up", "cross", "x", "star", 
 def fan(history: pl.DataFrame, ahead: pl.DataFrame, axis: str, pairs: list[tuple[str, str]]) -> go.Figure:
     """Return one panel per series: the latest history and the forecast with its bands (`at`, `series`, `value`)."""
     names = ahead["series"].unique(maintain_order=True).to_list()
+    units = dict(ahead.select("series", "unit").unique().iter_rows()) if "unit" in ahead.columns else {}
+    titles = [f"{name} ({units[name]})" if name in units else name for name in names]
     columns = min(2, len(names))
     rows = -(-len(names) // columns)
-    figure = make_subplots(rows, columns, subplot_titles=[plain(n, 34) for n in names], vertical_spacing=0.34 / rows)
+    figure = make_subplots(rows, columns, subplot_titles=[plain(n, 34) for n in titles], vertical_spacing=0.34 / rows)
     figure.update_layout(layout_of(height=80 + 230 * rows, hovermode="x"))
+    figure.update_annotations(font_size=12)
     for i, name in enumerate(names):
         where: dict[str, Any] = {"row": i // columns + 1, "col": i % columns + 1}
         known, made = history.filter(series=name), ahead.filter(series=name)

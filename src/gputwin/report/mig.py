@@ -30,9 +30,12 @@ _NOTES = (
 def verdict(plan: FleetPlan) -> str:
     """Return in one sentence how much of the demand is served, and whether more could be."""
     served = sum(plan.served.values())
-    text = f"{served:,} of {sum(plan.demand.values()):,} instances are served by {plan.gpus_used:,} GPUs"
+    asked, gpus = sum(plan.demand.values()), f"{plan.gpus_used:,} of {len(plan.after):,} GPUs"
+    if served == asked:
+        return f"All {asked:,} instances fit on {gpus}."
+    text = f"{served:,} of {asked:,} instances are served, on {gpus}"
     if plan.value >= plan.bound:
-        return f"{text}; no layouts serve more."
+        return f"{text}; no layout serves more."
     return f"{text}; at most {plan.bound:,} of value could be, {plan.value:,} is."
 
 

@@ -8,7 +8,9 @@ import numpy as np
 import polars as pl
 from plotly import graph_objects as go
 
+from gputwin.core.units import format_duration
 from gputwin.profiling.words import in_words
+from gputwin.report.axes import duration_unit
 from gputwin.report.figures import DASHES, ONE_COLOUR, bars, blank, plain
 
 _MOST_SHOWN = 8
@@ -111,4 +113,8 @@ def importance(frame: pl.DataFrame) -> go.Figure:
 
 def waits(frame: pl.DataFrame) -> go.Figure:
     """Return mean waits as bars (`rule`, `mean_wait_seconds`)."""
-    return bars(frame["rule"], frame["mean_wait_seconds"], "mean wait, s", "%{y}: %{x:,.1f} s")
+    seconds = frame["mean_wait_seconds"]
+    size, unit = duration_unit(seconds)
+    figure = bars(frame["rule"], seconds / size, f"mean wait, {unit}", "%{y}: %{text}")
+    figure.data[0].text = [format_duration(value) for value in seconds]
+    return figure

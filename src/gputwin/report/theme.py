@@ -59,6 +59,7 @@ def template(theme: Theme) -> layout.Template:
         "tickcolor": theme.grid,
         "title": {"font": {"color": theme.muted, "size": 12}, "standoff": 10},
         "tickfont": {"color": theme.muted, "size": 11},
+        "ticklabelstandoff": 4,
         "automargin": True,
         "separatethousands": True,
     }

@@ -98,14 +98,6 @@ class Timeline:
         return float(monday) / 1000 - self.origin
 
 
-def width_words(seconds: float) -> str:
-    """Return the width of a bin as people say it: "30 min" rather than "30 min 00 s"."""
-    for unit, size in (("d", DAY), ("h", HOUR), ("min", MINUTE)):
-        if seconds >= size and seconds % size == 0:
-            return f"{seconds / size:,.0f} {unit}"
-    return format_duration(seconds)
-
-
 def _known_zone(zone: str) -> str:
     try:
         pl.select(pl.lit(0).cast(pl.Datetime("ms", "UTC")).dt.convert_time_zone(zone))

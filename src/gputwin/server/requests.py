@@ -49,7 +49,7 @@ class RunRequest(_Request):
     weights: Annotated[str, Field(max_length=2000, description="Weights of tenants: llm=2,vision=1.")] = ""
     quotas: Annotated[str, Field(max_length=2000, description="GPUs tenants may hold at most: llm=16.")] = ""
     guarantees: Annotated[str, Field(max_length=2000, description="GPUs that tenants get back when needed.")] = ""
-    groups: Annotated[str, Field(max_length=2000, description="Cohorts of tenants: llm=research/nlp.")] = ""
+    groups: Annotated[str, Field(max_length=2000, description="Groups of tenants: llm=research/nlp.")] = ""
 
 
 class ForecastRequest(_Request):

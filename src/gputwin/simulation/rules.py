@@ -189,9 +189,7 @@ def check_fairness(scheduler: Scheduler, order: Ordering, changes: Changes) -> N
     if changes.locality is not None:
         raise UserError(f"fairness '{rule.name}' does not go with waiting for a node or a rack; leave out one")
     if changes.preemption or changes.elasticity is not None:
-        raise UserError(
-            f"fairness '{rule.name}' does not go with making room for jobs; leave out preemption and elasticity"
-        )
+        raise UserError(f"fairness '{rule.name}' does not go with preemption or elasticity; leave them out")
     if settle(order, scheduler.order_parameters).get("max_wait", np.inf) < np.inf:
         raise UserError(f"fairness '{rule.name}' does not go with a longest wait; leave out max_wait")
 
@@ -254,7 +252,10 @@ def settled(changes: Changes, order: Ordering, given: Mapping[str, float], backf
                 f"waiting for a node or a rack does not go with backfill '{backfill}'; use strict or greedy"
             )
     if (changes.preemption or changes.elasticity is not None) and backfill not in ("strict", "greedy"):
-        raise UserError(f"making room does not go with backfill '{backfill}'; use strict or greedy")
+        what = f"preemption '{changes.preemption}'" if changes.preemption else "elasticity"
+        if order.preemption:
+            what = f"order '{order.name}', which stops running jobs,"
+        raise UserError(f"{what} does not go with backfill '{backfill}'; use strict or greedy")
     if changes.sharing is not None and changes.sharing.cuts and backfill in ("easy", "conservative"):
         raise UserError(
             f"sharing '{changes.sharing.name}' does not go with backfill '{backfill}', which plans without slices; use "

@@ -63,7 +63,7 @@ RULES = ("order", "backfill", "placement")
 
 
 class Scenario(Part):
-    """One run: what ran, on what, under which rules, and what may go wrong meanwhile."""
+    """One run: what ran, on what, under which rules, and what may fail during the run."""
 
     trace: str | tuple[str, ...]
     """A trace as on the command line; raw files as a list."""

@@ -28,6 +28,11 @@ CAUSE_WORDS = {
 }
 
 
+def cause_words(cause: str) -> str:
+    """Return what a job waits for, as it stands after "waits": "for free GPUs", "behind another job"."""
+    return CAUSE_WORDS.get(cause, cause.replace("_", " "))
+
+
 class RunVerdict(NamedTuple):
     """The sentence, and whether it is good news (True), bad news (False) or neither."""
 
@@ -73,8 +78,8 @@ def shares_words(shares: dict[str, Any] | None) -> str:
         return ""
     error, above, below = shares["share_error"], shares["most_above"], shares["most_below"]
     said = (
-        f"Fair shares over time: {percent(error['mean'], 1)} of the GPUs held were in the wrong hands on average, at most "
-        f"{percent(error['max'], 1)}; Jain's index of GPUs held per GPU due {shares['jain']['mean']:.3f}"
+        f"Fair shares over time: {percent(error['mean'], 1)} of the GPUs held were beyond their tenants' fair shares on "
+        f"average, at most {percent(error['max'], 1)}; Jain's index of GPUs held per GPU due {shares['jain']['mean']:.3f}"
     )
     if above["gpus"] < 0.05:
         return f"{said}."

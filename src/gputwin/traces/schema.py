@@ -168,7 +168,7 @@ USAGE = Table(
         Column(
             "scope",
             SCOPE,
-            "'instance': what an instance used; 'node': the whole machine meanwhile",
+            "'instance': what an instance used; 'node': the whole machine at that time",
             default="instance",
         ),
         Column("job_id", pl.String, "the job"),

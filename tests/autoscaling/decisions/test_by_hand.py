@@ -37,7 +37,10 @@ def test_threshold() -> None:
         (840.0, gpu(0.45)),  # 300 s; on 1 it would be 0.9: stays
     ]
     assert sizes(rule, 2, seen) == [2, 3, 3, 3, 3, 2, 2, 2]
-    last = decisions(rule, 2, seen)[-1]
+    made = decisions(rule, 2, seen)
+    assert made[1].reasons[0].endswith(" for 1 min")
+    assert made[4].reasons[0] == "all metrics low for 4 min of 5 min"
+    last = made[-1]
     assert "would rise to 0.9" in last.reasons[0]
     assert [entry.replicas for entry in last.alternatives] == [3, 1]
 

@@ -74,10 +74,13 @@ def test_a_rule_given_by_its_name_can_be_varied_in_its_parts():
         ({"grid": {"load_scale": [1, -2]}}, "field 'grid.load_scale.1': give more than 0"),
         ({"grid": {"order": ["fifo", "sjf:agin=1"]}}, r"field 'grid\.order\.1': .*'agin'"),
         ({"grid": {"placement": ["best-fti"]}}, "field 'grid.placement.0': .*did you mean 'best-fit'"),
-        ({"grid": {"order": ["fifo", "srtf"]}, "scenario": {"backfill": "easy"}}, "field 'grid.order.1': making room"),
+        (
+            {"grid": {"order": ["fifo", "srtf"]}, "scenario": {"backfill": "easy"}},
+            "field 'grid.order.1': order 'srtf', which stops running jobs,",
+        ),
         (
             {"variants": {"a": {"order": "srtf"}}, "grid": {"backfill": ["greedy", "easy"]}},
-            r"making room does not go with backfill 'easy'; use strict or greedy \(in: a / easy\)",
+            r"'srtf', which stops running jobs, does not go with backfill 'easy'; use strict or greedy \(in: a / easy\)",
         ),
         ({"grid": {"order.name": ["fifo"]}, "scenario": {"order": "sjf"}}, "field 'grid.order.name.0': 'sjf' has no parts"),
         ({"grid": {"checkpoints.rul": ["young"]}}, "field 'grid.checkpoints.rul.0'"),

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 
 from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation
+from gputwin.core.units import short_duration
 
 
 def read(observation: Observation, name: str, late_after_s: float) -> float | None:
@@ -19,7 +20,7 @@ def why_unreadable(observation: Observation, name: str, late_after_s: float) -> 
     """Return in words why `read` gave None for `name`."""
     age = observation.ages_s.get(name, 0.0)
     if not age <= late_after_s:
-        return f"{name} is {age:g} s old, later than {late_after_s:g} s"
+        return f"{name} is {short_duration(age)} old, later than {short_duration(late_after_s)}"
     given = observation.metrics.get(name, getattr(observation, name, None))
     if given is None and name.startswith("latency:"):
         given = observation.latency_s.get(name[8:])

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from gputwin.autoscaling.decisions.interface import Forecast
+from gputwin.core.units import short_duration
 from gputwin.queueing.erlang import servers_for_wait
 
 
@@ -37,7 +38,7 @@ def forecast_rate(
         return None, f"the forecast failed: {forecast.failed}"
     age = now_s - forecast.made_at_s
     if not -1e-9 <= age <= late_after_s:
-        return None, f"the forecast is {age:g} s old, outside 0 to {late_after_s:g} s"
+        return None, f"the forecast is {short_duration(age)} old, outside 0 to {short_duration(late_after_s)}"
     if not forecast.quantiles or not forecast.step_s > 0:
         return None, "the forecast has no quantiles"
     step_s = forecast.step_s
@@ -45,7 +46,7 @@ def forecast_rate(
     low, high, share = _around(forecast, level)
     end = len(high)
     if first >= end:
-        return None, f"the forecast ends {age - end * step_s:g} s ago"
+        return None, f"the forecast ends {short_duration(age - end * step_s)} ago"
     if last <= first:
         last = first + 1
     most = 0.0

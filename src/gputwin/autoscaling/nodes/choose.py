@@ -16,7 +16,7 @@ import numpy as np
 from gputwin.autoscaling.nodes.spec import NodePools
 from gputwin.autoscaling.nodes.study import FIXED, PoolOptions, PoolOutcome, Variant, simulate_variants
 from gputwin.core.errors import UserError
-from gputwin.core.units import format_duration, parse_duration, percent
+from gputwin.core.units import format_duration, parse_duration, percent, short_duration
 from gputwin.traces.dataset import Trace
 
 SHARES = (0.0, 0.3, 0.6, 0.9)
@@ -41,6 +41,11 @@ class WaitTarget:
     def name(self) -> str:
         """Return the target as it is written."""
         return f"p{self.quantile}_wait"
+
+    @property
+    def words(self) -> str:
+        """Return the target as people say it."""
+        return f"p{self.quantile} wait"
 
     def of(self, outcome: PoolOutcome) -> float:
         """Return the wait the target looks at, s."""
@@ -99,7 +104,7 @@ class Choice:
         return (
             f"{reached}Chosen on the first part: {self.chosen.words()}. On the rest it costs {now.cost:,.0f}, "
             f"{percent(now.cost / max(fixed.cost, 1e-12))} of the fixed cluster, and the target {kept}: "
-            f"{self.target.name} {format_duration(now.wait_seconds)}, at most {format_duration(self.target.seconds)}."
+            f"{self.target.words} {format_duration(now.wait_seconds)}, at most {short_duration(self.target.seconds)}."
         )
 
     def to_json(self) -> dict[str, Any]:

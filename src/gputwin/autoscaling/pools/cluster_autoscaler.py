@@ -24,6 +24,7 @@ from gputwin.autoscaling.pools.interface import (
     Rooms,
 )
 from gputwin.autoscaling.pools.registry import pool_rule
+from gputwin.core.units import short_duration
 
 EXPANDERS = ("least-waste", "most-pods", "least-nodes", "price", "priority", "random")
 
@@ -189,7 +190,8 @@ class ClusterAutoscaler:
                 since[node.name] = memory.unneeded_s.get(node.name, now_s)
         after = GroupsMemory(since, memory.added_s, memory.launched)
         if memory.added_s is not None and now_s - memory.added_s < self.delay_after_add_s:
-            why = f"nodes were added {now_s - memory.added_s:g} s ago, within {self.delay_after_add_s:g} s"
+            ago, within = short_duration(now_s - memory.added_s), short_duration(self.delay_after_add_s)
+            why = f"nodes were added {ago} ago, within {within}"
             return PoolDecision(now_s, self.name, reasons=(why,), unplaced=unplaced), after
         spare = {group.name: sizes[group.name] - group.minimum for group in self.groups}
         due = [node for _, node in candidates if node.name in since and now_s - since[node.name] >= self.unneeded_for_s]
@@ -201,9 +203,9 @@ class ClusterAutoscaler:
             if spare.get(node.group, 0) > 0:
                 spare[node.group] -= 1
                 what = "empty" if not node.tasks else "its tasks fit elsewhere"
-                removals.append(Removal(node.name, f"unneeded for {now_s - since[node.name]:g} s: {what}"))
+                removals.append(Removal(node.name, f"unneeded for {short_duration(now_s - since[node.name])}: {what}"))
         rule = f"{self.name}:scale-down" if removals else self.name
-        reasons = (f"{len(since)} nodes unneeded, {len(due)} of them for {self.unneeded_for_s:g} s",)
+        reasons = (f"{len(since)} nodes unneeded, {len(due)} of them for {short_duration(self.unneeded_for_s)}",)
         other = (Alternative(f"{self.name}:at-once", -len(since), "without the waiting time"),)
         return PoolDecision(now_s, rule, (), tuple(removals), reasons, other, unplaced), after
 

@@ -17,6 +17,7 @@ from gputwin.autoscaling.pools.first_fit import claim
 from gputwin.autoscaling.pools.fitting import place_wants, take
 from gputwin.autoscaling.pools.interface import Launch, NodeType, PoolDecision, PoolObservation, Removal, Task
 from gputwin.autoscaling.pools.registry import pool_rule
+from gputwin.core.units import short_duration
 
 POLICIES = ("WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced")
 
@@ -179,7 +180,7 @@ class Karpenter:
         found_s = memory.found_s if memory.move == move else now_s
         if now_s - found_s < self.validation_s:
             waits = KarpenterMemory(move, found_s, chains, memory.longest_chain, memory.launched)
-            reason = f"{move.reason}; validated in {self.validation_s - (now_s - found_s):g} s"
+            reason = f"{move.reason}; validated in {short_duration(self.validation_s - (now_s - found_s))}"
             return PoolDecision(now_s, f"{self.name}:validation", (), (), (reason,), others, unplaced), waits
         removals = tuple(Removal(name, move.reason) for name in move.nodes)
         longest = memory.longest_chain

@@ -13,6 +13,7 @@ from gputwin.autoscaling.serving.system import Engine, Load, Slots
 from gputwin.autoscaling.serving.world import NOBODY, Floats, Integers
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
+from gputwin.core.units import short_duration
 from gputwin.traces.dataset import Trace
 
 ENGINES = {
@@ -112,7 +113,7 @@ def _drawn(known: pl.DataFrame, mean: float, cv: float, slots: int, seed: int) -
 
 
 def _assumed(mean: float, cv: float) -> str:
-    return f"the trace tells no service times: lognormal ones of mean {mean:g} s and CV {cv:g} are assumed"
+    return f"the trace has no service times; lognormal ones of mean {short_duration(mean)} and CV {cv:g} are assumed"
 
 
 def _service_times(count: int, mean: float, cv: float, seed: int) -> Floats:
@@ -184,7 +185,8 @@ def _scaled(made: Service, factor: float, seed: int) -> Service:
     parts: dict[str, Any] = {k: v[which] for k, v in vars(made.load).items() if isinstance(v, np.ndarray)}
     tenant = tuple(made.load.tenant[i] for i in which) if made.load.tenant else ()
     load = Load(**{**parts, "arrival": moved[order], "tenant": tenant})
-    note = f"load × {factor:g}: {len(made.load):,} requests became {len(load):,}, copies within {JITTER_SECONDS:g} s"
+    note = f"load × {factor:g}: {len(made.load):,} requests became {len(load):,}, copies within "
+    note += short_duration(JITTER_SECONDS)
     return replace(made, load=load, notes=(*made.notes, note))
 
 

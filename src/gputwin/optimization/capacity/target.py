@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputwin.core.errors import UserError, shorten
-from gputwin.core.units import format_duration, parse_duration
+from gputwin.core.units import parse_duration, short_duration
 
 Floats = NDArray[np.float64]
 _TARGET = re.compile(r"(mean|p(\d{1,2}(?:\.\d{1,3})?))_(wait|jct)\s*=\s*(.+)")
@@ -29,8 +29,13 @@ class Target:
         """Return the figure's name, as in p95_wait."""
         return f"{'mean' if self.share is None else f'p{100 * self.share:g}'}_{self.of}"
 
+    @property
+    def words(self) -> str:
+        """Return the figure as people say it, as in p95 wait."""
+        return f"{self.name.removesuffix(self.of).replace('_', ' ')}{'JCT' if self.of == 'jct' else self.of}"
+
     def __str__(self) -> str:
-        return f"{self.name} ≤ {format_duration(self.seconds)}"
+        return f"{self.words} ≤ {short_duration(self.seconds)}"
 
     def value(self, times: Floats) -> float:
         """Return the figure of these times; infinite where jobs that never ran decide it."""

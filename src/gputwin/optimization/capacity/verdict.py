@@ -42,7 +42,7 @@ def _answer(plan: Plan, answer: Point) -> str:
     text = (
         f"{answer.nodes:,} nodes ({answer.gpus:,} GPUs) meet {plan.target}{demand} with "
         f"{percent(luck.confidence)} confidence: "
-        f"{plan.target.name} is {_seconds(answer.value)} on the record, and {luck.records_met} of {luck.records} records "
+        f"{plan.target.words} is {_seconds(answer.value)} on the record, and {luck.records_met} of {luck.records} records "
         f"made of its {_blocks(luck.block_seconds)} drawn with replacement meet the target."
     )
     if larger and all(plan.target.met(p.value) for p in larger):
@@ -99,7 +99,7 @@ def _impossible(plan: Plan) -> str:
         )
     return (
         f"No number of such nodes meets {plan.target}: on {most.nodes:,} nodes, "
-        f"{most.nodes / plan.cluster.node_count:.0f} times the cluster, {plan.target.name} is still "
+        f"{most.nodes / plan.cluster.node_count:.0f} times the cluster, {plan.target.words} is still "
         f"{_seconds(most.value)}."
     )
 

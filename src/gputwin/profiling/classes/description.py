@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import short_duration
 from gputwin.profiling.jobs import Floats, Ints, Submitted
 from gputwin.profiling.words import in_words
 
@@ -96,7 +96,7 @@ def _rest_of_request(task: dict[str, Any]) -> list[str]:
         "priority": "priority {:g}",
     }
     said = [text.format(task[column]) for column, text in words.items() if task[column]]
-    return [*said, f"{format_duration(asked)} asked for"] if (asked := task["requested_seconds"]) else said
+    return [*said, f"{short_duration(asked)} asked for"] if (asked := task["requested_seconds"]) else said
 
 
 def _traits(columns: tuple[str, ...], apart: Floats) -> tuple[str, ...]:

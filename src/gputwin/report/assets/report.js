@@ -3,10 +3,12 @@
 (() => {
   "use strict";
   const KEY = "gputwin-theme";
-  const PRINT_WIDTH = 660;
-  const PRINT_HEIGHT = 260;
-  const PANELS_HEIGHT = 400;
+  // On paper the answer's chart is as wide as the page, the figures of open sections stand two in a row.
+  const PRINTED = { width: 660, height: 260, panels: 400, row: 16 };
+  const PRINTED_HALF = { width: 318, height: 160, panels: 240, row: 12 };
   const BRIEF_HEIGHT = 190;
+  const LONG_NAMES = 60;
+  const MANY_NAMES = 6;
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
   const root = document.documentElement;
@@ -63,7 +65,33 @@
     const isOpen = (place) => !place.closest("details:not([open])");
     const drawn = new Set();
 
-    const draw = async (places, name, width) => {
+    // Panels, numbers in a matrix, many names in the legend and long ones below bars need the width of the page.
+    const isWide = (layout, data) => layout.yaxis2 || (layout.showlegend && data.length > MANY_NAMES) ||
+      data.some((trace) => trace.texttemplate ||
+        (layout.xaxis?.type === "category" && (trace.x ?? []).join("").length > LONG_NAMES));
+    // A figure as it is printed: lower, in smaller type, and with every name of its rows.
+    const forPaper = (place, layout, data) => {
+      const wide = isWide(layout, data);
+      place.classList.toggle("wide", Boolean(wide));
+      const paper = place.closest("details") && !wide ? PRINTED_HALF : PRINTED;
+      const rows = layout.yaxis?.type === "category" ? new Set(data.flatMap((trace) => trace.y ?? [])).size : 0;
+      layout.width = paper.width;
+      if (document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
+      else if (rows) layout.height = Math.min(layout.height, Math.max(100 + paper.row * rows, paper.height));
+      else if (layout.height <= ORDINARY_HEIGHT) layout.height = Math.min(layout.height, paper.height);
+      else if (layout.yaxis2) layout.height = Math.min(layout.height, paper.panels);
+      if (rows) layout.yaxis = { ...layout.yaxis, dtick: 1 };
+      if (paper === PRINTED) return;
+      layout.margin = { l: 44, r: 10, t: 18, b: 34 };
+      layout.font = { ...layout.font, size: 9 };
+      layout.legend = { ...layout.legend, font: { size: 9 } };
+      for (const key of Object.keys(layout)) {
+        if (!/^[xy]axis/.test(key)) continue;
+        const title = { ...layout[key].title, font: { size: 9 }, standoff: 4 };
+        layout[key] = { ...layout[key], title, tickfont: { size: 8 } };
+      }
+    };
+    const draw = async (places, name, isPrinted) => {
       for (const place of places) drawn.add(place);
       const report = await load();
       if (places.length) await start();
@@ -72,10 +100,7 @@
         layout.template = report.themes[name];
         // A figure of few colours takes the theme's first ones.
         if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
-        if (width) layout.width = width;
-        if (width && document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
-        else if (width && layout.height <= ORDINARY_HEIGHT) layout.height = Math.min(layout.height, PRINT_HEIGHT);
-        else if (width && layout.yaxis2) layout.height = Math.min(layout.height, PANELS_HEIGHT);
+        if (isPrinted) forPaper(place, layout, data);
         place.style.height = `${layout.height}px`;
         const image = { filename: place.dataset.figure, scale: 2 };
         return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
@@ -126,7 +151,7 @@
     });
     addEventListener("beforeprint", () => {
       paint("light");
-      draw(figures.filter(isOpen), "light", PRINT_WIDTH);
+      draw(figures.filter(isOpen), "light", true);
     });
     addEventListener("afterprint", show);
 

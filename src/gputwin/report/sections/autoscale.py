@@ -7,7 +7,8 @@ import polars as pl
 from plotly import graph_objects as go
 
 from gputwin.autoscaling.compare import FORESIGHT, Comparison, Row
-from gputwin.core.units import HOUR, format_duration
+from gputwin.core.units import format_duration
+from gputwin.report.axes import duration_unit
 from gputwin.report.charts import bars
 from gputwin.report.figures import DASHES, blank, plain
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart
@@ -39,7 +40,7 @@ def autoscale(c: Comparison) -> Section:
     verdict, *more = c.verdicts()
     parts: list[Part] = [Statement(verdict), _cards(best), *([Bullets(tuple(more))] if more else [])]
     parts += [_table(c), _costs(c), _capacity(c), _settings(c)]
-    if best.shown_on.cost.by_tenant_use:
+    if len(best.shown_on.cost.by_tenant_use) > 1:
         parts.append(_tenants(best))
     notes = (*_NOTES, *(f"{n[:1].upper()}{n[1:]}." for n in c.notes))
     question = "Which scaling rule serves these requests at the least cost?"
@@ -112,29 +113,34 @@ def _costs(c: Comparison) -> FigurePart:
             "penalty": [r.shown_on.cost.penalty for r in c.rows] + [c.bound.penalty],
         }
     )
-    figure = bars(frame, "rule", {"allocated": "at work", "idle": "idle", "penalty": "SLA penalty"}, "cost")
+    figure = bars(frame, "rule", {"allocated": "at work", "idle": "idle", "penalty": "SLA penalty"}, _cost_axis(c))
     figure.update_layout(barmode="stack")
     least = min(r.shown_on.cost.total for r in c.rows)
     caption = f"What is paid, by what it is paid for; the lowest total is {least:,.2f}. Booting counts as idle."
     return FigurePart("autoscale-cost", "Cost by part", figure, caption, frame)
 
 
+def _cost_axis(c: Comparison) -> str:
+    return f"cost, {c.options.price_per_hour:g} per replica-hour"
+
+
 def _capacity(c: Comparison) -> FigurePart:
+    size, unit = duration_unit(pl.Series([float(len(c.need) * c.shown.period)]))
     figure = blank(
         height=420,
-        xaxis={"title": "hours into the part shown"},
+        xaxis={"title": f"{unit} into the part shown"},
         yaxis={"title": "replicas", "rangemode": "tozero"},
         showlegend=True,
     )
-    hours = (np.arange(len(c.need)) + 1) * c.shown.period / HOUR
+    times = (np.arange(len(c.need)) + 1) * c.shown.period / size
     columns: dict[str, list[float]] = {}
-    x, columns["demand"] = _thinned(hours, c.need)
+    x, columns["demand"] = _thinned(times, c.need)
     figure.add_scatter(
         x=x, y=columns["demand"], name="demand", mode="lines", line={"width": 1, "dash": "dot"}, fill="tozeroy"
     )
     for i, r in enumerate(c.rows):
         up = np.array(r.run.series.up[: len(c.need)], dtype=float)
-        _, columns[r.rule] = _thinned(hours[: len(up)], up)
+        _, columns[r.rule] = _thinned(times[: len(up)], up)
         figure.add_scatter(
             x=x[: len(columns[r.rule])],
             y=columns[r.rule],
@@ -146,9 +152,9 @@ def _capacity(c: Comparison) -> FigurePart:
         )
     for r in c.rows:
         if r.rule != FORESIGHT:
-            _add_decisions(figure, r, shown=r.rule == "hybrid")
+            _add_decisions(figure, r, size, shown=r.rule == "hybrid")
     length = min(len(v) for v in columns.values())
-    frame = pl.DataFrame({"hour": x[:length], **{k: v[:length] for k, v in columns.items()}})
+    frame = pl.DataFrame({unit: x[:length], **{k: v[:length] for k, v in columns.items()}})
     caption = (
         f"Replicas that are up, and the demand in replicas (mean {float(np.mean(c.need)):,.2f}). Marks are decisions; point "
         f"at one to read its reason. Where there are more than {_MOST_POINTS:,} periods each point is the most of several."
@@ -156,29 +162,29 @@ def _capacity(c: Comparison) -> FigurePart:
     return FigurePart("autoscale-capacity", "Demand, capacity and decisions", figure, caption, frame)
 
 
-def _add_decisions(figure: go.Figure, r: Row, *, shown: bool) -> None:
+def _add_decisions(figure: go.Figure, r: Row, size: float, *, shown: bool) -> None:
     series = r.run.series
     at = [i for i, reason in enumerate(series.reason) if reason]
     at = at[:: max(1, -(-len(at) // _MOST_MARKS))]
     figure.add_scatter(
-        x=[series.time[i] / HOUR for i in at],
+        x=[series.time[i] / size for i in at],
         y=[series.target[i] for i in at],
-        text=[f"to {series.target[i]}: {plain(series.reason[i], 200)}" for i in at],
+        text=[f"{format_duration(series.time[i])}, to {series.target[i]}: {plain(series.reason[i], 200)}" for i in at],
         name=f"{plain(r.rule)} decides",
         mode="markers",
         marker={"size": 6, "symbol": "diamond-open"},
         visible=True if shown else "legendonly",
-        hovertemplate="%{x:.2f} h<br>%{text}<extra></extra>",
+        hovertemplate="%{text}<extra></extra>",
     )
 
 
-def _thinned(hours: np.ndarray, values: np.ndarray) -> tuple[list[float], list[float]]:
+def _thinned(times: np.ndarray, values: np.ndarray) -> tuple[list[float], list[float]]:
     """Return at most so many points, each the most of its stretch."""
     width = max(1, -(-len(values) // _MOST_POINTS))
     starts = np.arange(0, len(values), width)
     if not len(starts):
         return [], []
-    return hours[starts].tolist(), np.maximum.reduceat(values, starts).tolist()
+    return times[starts].tolist(), np.maximum.reduceat(values, starts).tolist()
 
 
 def _tenants(best: Row) -> TablePart:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import polars as pl
 
-from gputwin.core.units import format_duration, percent
+from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.optimization.capacity.evaluate import describe_points
 from gputwin.optimization.capacity.plan import Plan
 from gputwin.optimization.capacity.verdict import sentences
@@ -42,7 +44,7 @@ def capacity(plan: Plan, rules: str = "") -> Section:
 
 def target_words(plan: Plan) -> str:
     """Return the target as people say it: "p95 wait under 10 min"."""
-    return f"{plan.target.name.replace('_', ' ')} under {format_duration(plan.target.seconds)}"
+    return f"{plan.target.words} under {short_duration(plan.target.seconds)}"
 
 
 def headline(plan: Plan) -> str:
@@ -87,9 +89,9 @@ def _cards(plan: Plan) -> Cards:
             f"others like it: {luck.low:,} to {luck.high:,}",
         ),
         Card(
-            plan.target.name.replace("_", " "),
+            plan.target.words,
             format_duration(plan.answer.value),
-            f"target {format_duration(plan.target.seconds)}",
+            f"target {short_duration(plan.target.seconds)}",
         ),
         Card("Headroom", percent(plan.headroom, 1, signed=True), f"the cluster has {plan.cluster.node_count:,} nodes"),
         Card("GPUs in use", percent(plan.answer.utilisation, 1), "of those planned"),
@@ -106,7 +108,7 @@ def _curve(plan: Plan) -> FigurePart:
     figure = blank(
         height=380,
         xaxis={"title": "nodes", **({"dtick": 1} if frame["nodes"].n_unique() <= 12 else {})},
-        yaxis=duration_axis(plan.target.name.replace("_", " "), values),
+        yaxis=duration_axis(plan.target.words, values),
         showlegend=False,
     )
     up = (known["high_seconds"].cast(pl.Float64) - known["value_seconds"]).fill_null(0.0).clip(0.0).to_list()
@@ -122,7 +124,17 @@ def _curve(plan: Plan) -> FigurePart:
         hovertemplate="%{x:,} nodes: %{y:,.4g} s<extra></extra>",
     )
     if plan.target.seconds > 0:
-        figure.add_hline(y=plan.target.seconds, annotation_text="target", annotation_position="top right")
+        figure.add_hline(y=plan.target.seconds)
+        # A label on a logarithmic axis is placed by the power of ten.
+        figure.add_annotation(
+            text="target",
+            x=0,
+            xref="paper",
+            xanchor="left",
+            y=math.log10(plan.target.seconds),
+            yanchor="bottom",
+            showarrow=False,
+        )
     if plan.luck is not None:
         figure.add_vrect(x0=plan.luck.low, x1=plan.luck.high, opacity=0.12, line_width=0, fillcolor="#888888")
     if plan.answer is not None:
@@ -135,9 +147,7 @@ def _curve(plan: Plan) -> FigurePart:
         )
     if zero:
         caption += f" {zero} with no wait, or with jobs that never run, have no place on this axis."
-    return FigurePart(
-        "capacity-curve", f"{plan.target.name.replace('_', ' ')} against capacity", figure, caption, frame
-    )
+    return FigurePart("capacity-curve", f"{plan.target.words} against capacity", figure, caption, frame)
 
 
 def nodes_table(plan: Plan) -> TablePart:
@@ -160,5 +170,5 @@ def levers_table(plan: Plan) -> TablePart:
         )
         for x in plan.levers
     )
-    kinds = {"lever": Kind.TEXT, "what": Kind.TEXT, plan.target.name: Kind.NUMBER, "change": Kind.NUMBER}
+    kinds = {"lever": Kind.TEXT, "what": Kind.TEXT, plan.target.words: Kind.NUMBER, "change": Kind.NUMBER}
     return TablePart("What if, on the planned nodes", kinds, rows)

@@ -7,11 +7,11 @@ import polars as pl
 from gputwin.analysis.cluster import RESOURCES
 from gputwin.analysis.occupancy import time_mean
 from gputwin.analysis.topic import Topic
-from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, percent
+from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, percent, short_duration
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
 from gputwin.report.subject import Subject
-from gputwin.report.timeline import Timeline, width_words
+from gputwin.report.timeline import Timeline
 
 _MOST_TYPES = 30
 _TYPE = ("gpu_model", "gpu_count", "gpu_memory_mib", "cpu_milli", "memory_mib")
@@ -45,9 +45,7 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
     frame = topic.tables["over_time"]
     timeline = subject.timeline.until(float(frame["begin"].max()))  # type: ignore[arg-type]
     shown = frame.with_columns(timeline.shown(pl.col("begin")).alias("at"))
-    width = (
-        f", means over bins of {width_words(float(frame['begin'][1] - frame['begin'][0]))}" if frame.height > 1 else ""
-    )
+    width = f", means over {short_duration(float(frame['begin'][1] - frame['begin'][0]))}" if frame.height > 1 else ""
     parts: list[Part] = []
     shares = {
         f"{c}_share": name for c, name in RESOURCES.items() if f"{c}_share" in frame.columns and frame[c].sum() > 0
@@ -74,7 +72,7 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
         top = frame.row(int(frame["queued"].arg_max() or 0), named=True)
         caption = (
             f"Tasks waiting and the GPUs they ask for{width}: {time_mean(frame, 'queued'):,.1f} tasks on "
-            f"average; the fullest bin holds {top['queued']:,.1f} and begins {subject.timeline.words(top['begin'])}"
+            f"average; most, {top['queued']:,.1f}, from {subject.timeline.words(top['begin'])}"
         ).rstrip(",")
         parts.append(FigurePart("queue", "Queue over time", figure, f"{caption}.", shown))
     return [*parts, *_by_model(timeline, topic)]

@@ -8,11 +8,14 @@ import numpy as np
 import polars as pl
 
 from gputwin.analysis.words import duration, share
+from gputwin.core.units import short_duration
 from gputwin.report import charts
+from gputwin.report.axes import duration_unit
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.sections.tenants import compared_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
+from gputwin.simulation.verdict import cause_words
 from gputwin.studies.comparison.compare import DURATIONS, Comparison
 from gputwin.studies.comparison.verdict import choice, recommendation, remarks
 
@@ -36,8 +39,6 @@ _NOTES = (
     "Curves over time are those of the first replicate, averaged into at most 200 bins; distribution functions are of "
     "all replicates together.",
 )
-
-_AXIS_UNITS = (("h", 3600.0), ("min", 60.0), ("s", 1.0))
 
 
 def comparison(compared: Comparison, timeline: Timeline) -> Section:
@@ -193,10 +194,7 @@ def _difference_figure(compared: Comparison) -> FigurePart:
         f"Mean wait of each scenario against {compared.baseline}, with its 95 % interval: left of zero jobs wait less, "
         f"right of it longer. {gain}"
     )
-    values = pl.col("low", "high", "estimate")
-    widest = float(frame.select(pl.max_horizontal(values.abs().max())).item() or 0.0)
-    unit, seconds = next((one for one in _AXIS_UNITS if widest >= 3 * one[1]), _AXIS_UNITS[-1])
-    figure = charts.forest(frame.with_columns(values / seconds), f"change of the mean wait, {unit}", unit)
+    figure = charts.forest(frame, "change of the mean wait")
     figure.update_layout(showlegend=False)
     return FigurePart("scenario-differences", "What each scenario changes", figure, caption, frame)
 
@@ -210,12 +208,13 @@ def _causes(compared: Comparison) -> FigurePart | None:
         long.pivot("cause", index="scenario", values="seconds"), on="scenario", how="left", maintain_order="left"
     )
     wide = wide.select("scenario", *names).fill_null(0.0)
-    figure = charts.bars(wide, "scenario", {c: c.replace("_", " ") for c in names}, "mean wait per job, s")
-    figure.update_layout(barmode="stack")
+    size, unit = duration_unit(wide.select(pl.sum_horizontal(*names)).to_series())
+    scaled = wide.with_columns(pl.col(names) / size)
+    figure = charts.bar_rows(scaled, "scenario", {c: cause_words(c) for c in names}, f"mean wait, {unit}", stacked=True)
     top = long.sort("seconds", descending=True).row(0, named=True)
     caption = (
         f"Every waiting second is charged to one cause; bars add up to the mean wait. The largest single part is "
-        f"“{top['cause'].replace('_', ' ')}” under {top['scenario']}: {duration(top['seconds'])} a job."
+        f"waiting {cause_words(top['cause'])} under {top['scenario']}: {duration(top['seconds'])} a job."
     )
     return FigurePart("scenario-causes", "Why jobs wait", figure, caption, wide, half=True)
 
@@ -260,7 +259,8 @@ def _over_time(compared: Comparison, timeline: Timeline) -> list[Part]:
         figure = charts.over_time(
             shown, {label: label for label in compared.labels}, timeline.axis, what, percent=percent
         )
-        caption = f"The highest {'allocation' if percent else 'queue'} is {value}, under {top}."
+        width = short_duration(float(frame["time"][1] - frame["time"][0]))
+        caption = f"Means over {width}; the highest {'allocation' if percent else 'queue'} is {value}, under {top}."
         parts.append(FigurePart(id_, title, figure, caption, shown, half=True))
     return parts
 

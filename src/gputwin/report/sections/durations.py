@@ -80,7 +80,7 @@ def _table(what: str, by: pl.DataFrame, name: str) -> TablePart:
         )
         for r in groups.to_dicts()
     ]
-    names = ("tasks", "mean", "95 % interval", "median", "p95", "p99", "zero", "tail", "of all")
+    names = ("tasks", "mean", "95 % interval", "median", "p95", "p99", "zero", "in the tail", f"of all {what}")
     kinds = {BY_NAME[name].title: Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER)
     left = by.filter(pl.col("dimension") == name).height - groups.height
     note = f"{left:,} smaller groups are not listed." if left else ""

@@ -23,7 +23,7 @@ from gputwin.report.timeline import Timeline
 from gputwin.simulation.explanation import Explanation
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.slurm.explain import FACTORS
-from gputwin.simulation.verdict import CAUSE_WORDS, LONG_WAIT
+from gputwin.simulation.verdict import LONG_WAIT, cause_words
 
 _MOST_STRETCHES = 50
 
@@ -64,16 +64,14 @@ def _causes(found: Explanation) -> FigurePart | None:
     total = sum(waited.values())
     frame = pl.DataFrame(
         {
-            "cause": [CAUSE_WORDS.get(k, k.replace("_", " ")) for k in waited],
+            "cause": [cause_words(k) for k in waited],
             "minutes": [v / 60 for v in waited.values()],
         }
     )
     figure = charts.bars(frame, "cause", {"minutes": "waited"}, "minutes waited")
     figure.update_layout(height=300)
     top, seconds = next(iter(waited.items()))
-    caption = (
-        f"Every waiting second has one cause; {percent(seconds / total)} of the wait is {CAUSE_WORDS.get(top, top)}."
-    )
+    caption = f"Every waiting second has one cause; {percent(seconds / total)} of the wait is {cause_words(top)}."
     return FigurePart("job-causes", "What it waited for", figure, caption, frame)
 
 

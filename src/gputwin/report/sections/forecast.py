@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.core.units import format_duration, percent
+from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.forecasting.combine import AUTO
 from gputwin.forecasting.frame import column
 from gputwin.forecasting.series import Target
@@ -101,7 +101,9 @@ def expected_words(study: ForecastStudy) -> str:
     r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
     text = f"In {span}: {amount(r['mean'])} {r['unit']}"
     if study.series.target is Target.ARRIVALS:
-        text += f" newly asked for in {format_duration(study.series.bin_seconds)}"
+        text += f" newly asked for in {short_duration(study.series.bin_seconds)}"
+    elif study.series.target is Target.IN_FORCE:
+        text += " for tasks that run or wait"
     if "q0.1" in r and "q0.9" in r:
         text += f" (80 %: {amount(r['q0.1'])} to {amount(r['q0.9'])})"
     return f"{text}."
@@ -119,15 +121,19 @@ def amount(value: float) -> str:
 
 
 def _tiles(study: ForecastStudy) -> Cards:
-    """Return the expected amounts at the horizon, GPUs first."""
-    lead, span = list(study.spans().items())[-1]
+    """Return the expected amounts at the horizon, GPUs first; of a single series the last value and every horizon."""
+    spans = list(study.spans().items())
     names = sorted(study.series.names, key=lambda n: n != "gpu")[:5]
     cards = []
-    for name in names:
+    if len(names) == 1:
+        cards.append(Card("Last value", f"{amount(float(study.series.values[-1, 0]))} {study.series.units[0]}"))
+    for name, (lead, span) in [(n, s) for n in names for s in (spans if len(names) == 1 else spans[-1:])]:
         r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
         note = f"80 %: {amount(r['q0.1'])} to {amount(r['q0.9'])}" if "q0.1" in r and "q0.9" in r else ""
-        cards.append(Card(f"{name} in {span}", f"{amount(r['mean'])} {r['unit']}", note))
-    return Cards(tuple(cards))
+        cards.append(
+            Card(f"In {span}" if len(names) == 1 else f"{name} in {span}", f"{amount(r['mean'])} {r['unit']}", note)
+        )
+    return Cards(tuple(cards[:5]))
 
 
 def headline(study: ForecastStudy) -> tuple[str, Tone]:
@@ -227,7 +233,7 @@ def _table(study: ForecastStudy) -> TablePart:
     for row in shown.sort("series", "lead", "rmse", maintain_order=True).to_dicts():
         rows.append(
             (
-                row["series"],
+                *((row["series"],) if len(study.series.names) > 1 else ()),
                 spans[row["lead"]],
                 row["model"],
                 number(row["relative_rmse"]),
@@ -242,7 +248,7 @@ def _table(study: ForecastStudy) -> TablePart:
                 percent(row["worst_share"]),
             )
         )
-    text = dict.fromkeys(("series", "horizon", "model"), Kind.TEXT)
+    text = dict.fromkeys(("series", "horizon", "model")[len(study.series.names) == 1 :], Kind.TEXT)
     names = (
         *("RMSE/mean", "MASE", "pinball", "80 % band covers", "skill: naive", "95 %", "skill: mean", "skill: zero"),
         *("p (DM)", "worst 1 %"),

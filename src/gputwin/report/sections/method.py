@@ -12,6 +12,6 @@ def method(sections: Iterable[Section]) -> Section:
     notes = dict.fromkeys(note for section in sections for note in section.notes)
     closing = (
         "Figures show aggregates, never single tasks; the button under each downloads exactly the data it is drawn "
-        "from. Nothing was sampled: every aggregate is over all rows of the trace.",
+        "from. Nothing was sampled.",
     )
     return Section("method", "Method notes", (Bullets((*notes, *closing)),))

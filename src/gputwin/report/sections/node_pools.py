@@ -9,7 +9,7 @@ import polars as pl
 from gputwin.autoscaling.nodes.choose import Choice, Tried
 from gputwin.autoscaling.nodes.report import PoolReport, PoolRow
 from gputwin.core.units import format_duration, percent
-from gputwin.report.charts import dots, stacked_rows
+from gputwin.report.charts import bar_rows, dots
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 
 _NOTES = (
@@ -98,7 +98,7 @@ def _costs(report: PoolReport) -> FigurePart:
             "idle": [row.cost * row.idle_share for row in report.rows],
         }
     )
-    figure = stacked_rows(frame, "variant", {"at_work": "at work", "idle": "idle"}, "cost")
+    figure = bar_rows(frame, "variant", {"at_work": "at work", "idle": "idle"}, "cost", stacked=True)
     least = min(report.rows, key=lambda row: row.cost)
     caption = (
         f"What nodes are paid for over {format_duration(report.span_seconds)}; the least is {least.cost:,.0f} under "
@@ -190,7 +190,7 @@ def pool_choice(choice: Choice) -> Section:
             Card("Chosen", choice.chosen.rule, f"{percent(choice.chosen.spot_share)} spot"),
             Card("Cost", f"{now.cost:,.0f}", f"{percent(now.cost / max(fixed.cost, 1e-12))} of the fixed cluster's"),
             Card(
-                choice.target.name.replace("_", " "),
+                choice.target.words,
                 format_duration(now.wait_seconds),
                 f"target {format_duration(choice.target.seconds)}",
             ),
@@ -198,7 +198,7 @@ def pool_choice(choice: Choice) -> Section:
             Card("Tried", f"{len(choice.tried):,}", f"on the first {format_duration(choice.split_seconds)}"),
         )
     )
-    shown = stacked_rows(_costs_of(choice.shown), "nodes", {"cost": "cost"}, "cost")
+    shown = bar_rows(_costs_of(choice.shown), "nodes", {"cost": "cost"}, "cost")
     caption = f"On the rest of the trace, {choice.jobs[1]:,} jobs; the fixed cluster costs {fixed.cost:,.0f}."
     figure = FigurePart("choice-cost", "Cost on the rest of the trace", shown, caption, _costs_of(choice.shown))
     parts: tuple[Part, ...] = (
@@ -208,7 +208,7 @@ def pool_choice(choice: Choice) -> Section:
         _tried(choice, choice.shown, f"On the rest ({choice.jobs[1]:,} jobs)"),
         _tried(choice, choice.tried, f"Tried on the first part ({choice.jobs[0]:,} jobs)"),
     )
-    question = f"Which nodes cost least with {choice.target.name.replace('_', ' ')} within the target?"
+    question = f"Which nodes cost least with {choice.target.words} within the target?"
     return Section("pools", "Node pools", parts, _NOTES, question)
 
 
@@ -227,5 +227,5 @@ def _tried(choice: Choice, found: Sequence[Tried], title: str) -> TablePart:
         )
         for t in found
     )
-    names = ("cost", choice.target.name.replace("_", " "), "worst seed", "within target")
+    names = ("cost", choice.target.words, "worst seed", "within target")
     return TablePart(title, {"nodes": Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER), rows)

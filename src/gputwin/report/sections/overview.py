@@ -26,7 +26,8 @@ from gputwin.report.page import (
     Tone,
 )
 from gputwin.report.sections.load import tone_of
-from gputwin.report.sections.requests import request_rate
+from gputwin.report.sections.owners import unnamed
+from gputwin.report.sections.requests import request_cards, request_rate
 from gputwin.report.sections.workload import arrivals_figure
 from gputwin.report.subject import Subject
 from gputwin.traces.lifetimes import LIFE_COLUMNS, observed, with_lives
@@ -34,6 +35,7 @@ from gputwin.traces.reader import Clock
 from gputwin.traces.schema import TABLES
 
 QUESTION = "How long does work wait, how full is the cluster, and what stands out?"
+REQUESTS_QUESTION = "How many requests come, how evenly, and how large are they?"
 _MANY_DROPPED = 0.01
 
 
@@ -54,9 +56,15 @@ def overview(subject: Subject) -> Section:
         "The trace",
         tuple(parts),
         notes if subject.description.tasks else (),
-        QUESTION if subject.description.tasks else "What is in this trace?",
+        _question(subject),
         _next_steps(subject),
     )
+
+
+def _question(subject: Subject) -> str:
+    if subject.description.tasks:
+        return QUESTION
+    return REQUESTS_QUESTION if subject.description.requests else "What is in this trace?"
 
 
 def _verdict(subject: Subject) -> Statement:
@@ -85,18 +93,34 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
         note = f"one in twenty over {format_duration(d.runtime_seconds['p95'])}"
         cards.append(Card("Median runtime", format_duration(d.runtime_seconds["p50"]), note))
     if d.requests:
-        cards.append(Card("Requests", format_count(d.requests), "to model-serving systems"))
+        cards.append(Card("Requests", format_count(d.requests), _requests_note(subject)))
+    if not d.tasks:
+        cards += request_cards(subject)
     for count, label, note in (
-        (d.users, "Users", "who submitted tasks"),
+        (d.users, "Users", _users_note(subject)),
         (d.applications, "Applications", "each task is a replica of one"),
         (len(d.metrics), "Metrics", f"{sum(d.metrics.values()):,} samples"),
         (d.jobs, "Jobs", f"{d.instances:,} instances"),
     ):
         if count:
             cards.append(Card(label, format_count(count), note))
-    if not d.tasks:
+    if not d.tasks and not d.requests:
         cards.append(Card("Span", format_duration(subject.timeline.span), "first to last event"))
     return tuple(cards)
+
+
+def _users_note(subject: Subject) -> str:
+    users = subject.analysis.table("workload", "users")
+    return ("" if users is None else unnamed("user", users).rstrip(".")) or "who submitted tasks"
+
+
+def _requests_note(subject: Subject) -> str:
+    totals = subject.analysis.table("requests", "totals")
+    if totals is None or not totals["span_seconds"][0]:
+        return "to model-serving systems"
+    timed, requests = totals["timed"][0], totals["requests"][0]
+    of = f"{timed:,} of them " if timed < requests else ""
+    return f"{of}in {format_duration(totals['span_seconds'][0])}"
 
 
 def _chart(subject: Subject) -> FigurePart | None:
@@ -123,11 +147,11 @@ def _chart(subject: Subject) -> FigurePart | None:
 
 def _next_steps(subject: Subject) -> tuple[str, ...]:
     if not subject.description.tasks:
-        return (
-            ("Forecast what comes next: `gputwin forecast TRACE --target requests`.",)
-            if (subject.description.requests)
-            else ()
+        of_requests = (
+            "Forecast what comes next: `gputwin forecast TRACE --target requests`.",
+            "Compare scaling rules on these requests: `gputwin autoscale TRACE`.",
         )
+        return of_requests if subject.description.requests else ()
     named = _cluster_option(subject)
     steps = [
         f"See why each job waits: `gputwin simulate TRACE{named} -o run`, then `gputwin explain run longest`.",
@@ -182,10 +206,10 @@ def _clock(subject: Subject) -> str:
     timeline = subject.timeline
     if timeline.has_dates:
         begin, end = timeline.words(timeline.first), timeline.words(timeline.last)
-        return f"Its clock is true: it runs from {begin} to {end} ({timeline.zone})."
+        return f"Times are real dates, from {begin} to {end} ({timeline.zone})."
     if timeline.origin is not None and subject.trace.meta.clock == Clock.WEEKDAY:
-        return f"Time of day and day of the week are true ({timeline.zone}); the publisher shifted the dates."
-    return "Its clock is relative: only differences between times mean something."
+        return f"Time of day and day of the week are real ({timeline.zone}); the publisher shifted the dates."
+    return "Times are relative: only differences between them mean something."
 
 
 def _tables(subject: Subject) -> TablePart:

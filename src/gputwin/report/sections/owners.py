@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.analysis.topic import Topic
+from gputwin.analysis.words import share
 from gputwin.analysis.workload import OWNERS
 from gputwin.core.units import format_count, format_duration, percent
 from gputwin.report import aggregates, charts, figures
@@ -15,6 +16,7 @@ from gputwin.report.page import FigurePart, Kind, Part, TablePart
 
 _LARGEST = 10
 _TOP_SHARE = 0.05
+_ROUNDING = 1e-9
 
 
 def owner_parts(topic: Topic) -> list[Part]:
@@ -32,10 +34,13 @@ def owner_parts(topic: Topic) -> list[Part]:
     if "gpu_hour_share" in curve.columns:
         hours = totals["gpu_hour_share"].sort(descending=True, nulls_last=True).head(top).sum()
         caption += f"; the same number of {who}s, ranked by GPU-hours, hold {percent(hours, 1)} of the GPU-hours"
+    caption += "."
+    if left := unnamed(who, totals):
+        caption += f" {left}"
     title = f"How much the largest {who}s account for"
     figure = figures.concentration(curve, f"{who}s")
     return [
-        FigurePart("owners", title, figure, caption + ".", curve, half=True),
+        FigurePart("owners", title, figure, caption, curve, half=True),
         _tasks_per_owner(who, totals),
         _largest(who, totals),
     ]
@@ -73,4 +78,10 @@ def _largest(who: str, totals: pl.DataFrame) -> TablePart:
         "of all GPU-hours": Kind.NUMBER,
         "median wait": Kind.NUMBER,
     }
-    return TablePart(f"The {len(rows)} {who}s with most tasks", kinds, tuple(rows))
+    return TablePart(f"The {len(rows)} {who}s with most tasks", kinds, tuple(rows), unnamed(who, totals))
+
+
+def unnamed(who: str, totals: pl.DataFrame) -> str:
+    """Return a sentence on the tasks whose owner is not known; nothing where all are."""
+    left = 1 - float(totals["task_share"].sum())
+    return f"{share(left)} of all tasks name no {who}." if left > _ROUNDING else ""

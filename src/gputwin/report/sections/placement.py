@@ -7,8 +7,9 @@ import polars as pl
 from gputwin.analysis.dimensions import BY_NAME
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.words import duration
-from gputwin.core.units import percent
+from gputwin.core.units import percent, signed_duration
 from gputwin.report import charts
+from gputwin.report.axes import duration_unit
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
 
@@ -39,7 +40,9 @@ def _rule(topic: Topic, name: str) -> list[Part]:
             part = own.filter(pl.col("role") == role).select("group", pl.col("mean").alias(f"role {role}"))
             shown = shown.join(part, on="group", how="left", maintain_order="left")
             columns[f"role {role}"] = f"role {role}"
-    figure = charts.bars(shown, "group", columns, "mean wait, s", title=title)
+    size, unit = duration_unit(pl.concat([shown[column].cast(pl.Float64) for column in columns]).drop_nulls())
+    scaled = shown.with_columns(pl.col(list(columns)) / size)
+    figure = charts.bars(scaled, "group", columns, f"mean wait, {unit}", title=title)
     top = rules.sort("mean").row(-1, named=True)
     caption = (
         f"The longest mean wait is at {top['group']}: {duration(top['mean'])}, with a median of {duration(top['p50'])}."
@@ -48,7 +51,7 @@ def _rule(topic: Topic, name: str) -> list[Part]:
     parts: list[Part] = [FigurePart(f"rule-{id_}", f"Mean wait by {title}", figure, caption, shown, half=True)]
     effects = topic.tables["effects"].filter((pl.col("rule") == name) & (pl.col("outcome") == "wait"))
     if effects["estimate"].null_count() < effects.height:
-        figure = charts.forest(effects, f"mean wait against {effects['reference'][0]}, s")
+        figure = charts.forest(effects, f"mean wait against {effects['reference'][0]}")
         caption = (
             f"Difference of mean waits to {effects['reference'][0]}, as it stands and among tasks alike in what "
             "is held fixed; bars "
@@ -75,7 +78,7 @@ def _table(name: str, rules: pl.DataFrame, effects: pl.DataFrame) -> TablePart:
     ]
     names = ("tasks", "mean wait", "median wait", "waited", "mean runtime", "median runtime")
     kinds = {BY_NAME[name].title: Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER)
-    kinds |= {f"effect, {c} held fixed": Kind.NUMBER for c in controls}
+    kinds |= {f"effect, {c} held fixed": Kind.TEXT for c in controls}
     return TablePart(f"By {BY_NAME[name].title}", kinds, tuple(rows))
 
 
@@ -84,7 +87,7 @@ def _effect(row: dict[str, float | None] | None) -> str:
         return "reference"
     if row["estimate"] is None:
         return "nothing to compare"
-    text = f"{row['estimate']:+,.1f} s"
+    text = signed_duration(row["estimate"])
     if row["low"] is None or row["high"] is None:
         return f"{text} (too few)"
-    return f"{text} ({row['low']:+,.1f} to {row['high']:+,.1f})"
+    return f"{text} ({signed_duration(row['low'])} to {signed_duration(row['high'])})"

@@ -13,7 +13,7 @@ from gputwin.analysis.topic import Remark
 from gputwin.core.units import percent
 from gputwin.optimization.placement.demand import UNITS
 from gputwin.optimization.placement.problem import PlacementResult, allocation
-from gputwin.report.figures import blank, layout_of, plain
+from gputwin.report.figures import ONE_COLOUR, blank, layout_of, plain
 from gputwin.report.page import (
     Card,
     Cards,
@@ -55,7 +55,11 @@ _ASSUMED = "The trace publishes no nodes, so the sizes of nodes are assumed; giv
 
 def placement_plan(result: PlacementResult, *, are_nodes_assumed: bool = False) -> Section:
     """Return the section of a placement."""
-    parts: list[Part] = [Statement(verdict(result), _tone(result))]
+    text, tone = verdict(result), _tone(result)
+    if are_nodes_assumed:
+        # The figure is as good as the guess: no good news.
+        text, tone = f"{text} The sizes of the nodes are assumed.", Tone.NEUTRAL if tone == Tone.GOOD else tone
+    parts: list[Part] = [Statement(text, tone)]
     if are_nodes_assumed:
         parts.append(Findings((Remark(_ASSUMED, is_warning=True),)))
     if result.packing is not None:
@@ -173,8 +177,9 @@ def _bars(result: PlacementResult) -> FigurePart:
     panels = list(dict.fromkeys(zip(frame["type"], frame["resource"], strict=True)))
     titles = [plain(f"{kind}: {RESOURCE_WORDS.get(resource, resource)}", 40) for kind, resource in panels]
     deep = len(panels)
-    figure: go.Figure = make_subplots(deep, 1, subplot_titles=titles, vertical_spacing=0.35 / max(deep, 1))
-    figure.update_layout(layout_of(height=80 + 95 * deep, showlegend=False))
+    figure: go.Figure = make_subplots(deep, 1, subplot_titles=titles, vertical_spacing=0.5 / max(deep, 1))
+    figure.update_layout(layout_of(height=80 + 110 * deep, showlegend=False, colorway=ONE_COLOUR))
+    figure.update_annotations(font_size=12)
     for i, (kind, resource) in enumerate(panels):
         part = frame.filter((pl.col("type") == kind) & (pl.col("resource") == resource))
         figure.add_bar(

@@ -112,16 +112,16 @@ def _scores_table(
         (
             name,
             f"{s.jobs:,}",
-            number(s.mae_seconds),
-            number(s.median_error_seconds),
+            format_duration(s.mae_seconds),
+            format_duration(s.median_error_seconds),
             percent(s.within_2x, 1),
-            number(s.pinball_seconds),
+            format_duration(s.pinball_seconds),
             percent(None if name in without_spread else s.coverage, 1),
             f"{s.rank_correlation:.2f}",
         )
         for name, s in tests.items()
     )
-    numbers = ("tasks", "mean error s", "median error s", "within 2×", "pinball s", "80 % interval holds")
+    numbers = ("tasks", "mean error", "median error", "within 2×", "pinball loss", "80 % interval holds")
     columns = {first: Kind.TEXT} | dict.fromkeys((*numbers, "rank correlation"), Kind.NUMBER)
     return TablePart(title, columns, rows, note)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 from plotly import graph_objects as go
 
-from gputwin.core.units import format_duration, percent
+from gputwin.core.units import MINUTE, format_duration, percent
 from gputwin.report.axes import duration_axis
 from gputwin.report.figures import DASHES, blank, plain
 from gputwin.report.page import (
@@ -49,6 +49,8 @@ def queueing(result: ThreeWay, curve: pl.DataFrame, stable: tuple[pl.DataFrame, 
     return Section("queueing", "Theory, simulation, trace", tuple(parts), _NOTES, question, steps)
 
 
+_CUT_OFF = 20.0
+"""A tail that falls as such a power or a higher one has an end: the longest time a job may run."""
 _NEAR = 1.5
 """Factor within which a prediction of theory is of use for planning."""
 
@@ -64,7 +66,23 @@ def _nearest(result: ThreeWay) -> Prediction | None:
 
 
 def headline(result: ThreeWay) -> str:
-    """Return whether theory predicts the mean wait, in one or two sentences."""
+    """Return whether theory predicts the mean wait, and whether the simulation does, in two or three sentences."""
+    said, trace = _headline(result), result.trace
+    if trace is None or _agrees_with_trace(result):
+        return said
+    return f"{said} Neither explains the trace, whose jobs waited {_wait(trace.mean_wait)}."
+
+
+def _agrees_with_trace(result: ThreeWay) -> bool:
+    """Return whether the simulated mean wait is near the recorded one; True where none is recorded."""
+    recorded = None if result.trace is None else result.trace.mean_wait
+    simulated = result.rungs[-1].figures.mean_wait
+    if recorded is None or simulated is None:
+        return True
+    return 1 / _NEAR <= max(recorded, MINUTE) / max(simulated, MINUTE) <= _NEAR
+
+
+def _headline(result: ThreeWay) -> str:
     real, near = result.rungs[-1].figures.mean_wait, _nearest(result)
     said = f"Simulated on its nodes, jobs wait {_wait(real)} on average."
     if near is None:
@@ -87,7 +105,9 @@ def _is_within(result: ThreeWay, factor: float) -> bool:
 
 
 def _tone(result: ThreeWay) -> Tone:
-    return Tone.GOOD if _is_within(result, _NEAR) else Tone.WARNING
+    if not _is_within(result, _NEAR):
+        return Tone.WARNING
+    return Tone.GOOD if _agrees_with_trace(result) else Tone.NEUTRAL
 
 
 def _tiles(result: ThreeWay) -> Cards:
@@ -219,7 +239,8 @@ def _fits(result: ThreeWay) -> TablePart:
     )
     if jobs.tail is not None:
         start = format_duration(jobs.tail.start)
-        note += f" The tail of run times falls as a power of {jobs.tail.index:.2f} from {start} on."
+        falls = f"The tail of run times falls as a power of {jobs.tail.index:.2f} from {start} on."
+        note += f" {falls if jobs.tail.index < _CUT_OFF else f'Run times are cut off at {start}.'}"
     return TablePart("Distributions fitted to run times, nearest first", kinds, tuple(rows), note)
 
 

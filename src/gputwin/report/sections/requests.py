@@ -11,20 +11,24 @@ from gputwin.core.units import percent
 from gputwin.report import aggregates, figures
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Kind, Part, Section, TablePart, number
 from gputwin.report.sections.durations import duration_parts
-from gputwin.report.sections.workload import arrivals_caption, known_times
+from gputwin.report.sections.workload import arrivals_caption, bin_of, known_times
 from gputwin.report.subject import Subject
 
 _MOST_CLIENTS = 12
 
 
 def requests(subject: Subject) -> Section | None:
-    """Return the section on requests; None for a trace without them."""
+    """Return the section on requests; None for a trace without them.
+
+    Where a trace has no tasks, key figures and the rate over time are in the report's answer.
+    """
     topic = subject.analysis.topic("requests")
     has_requests = bool(subject.description.requests)
-    parts: list[Part] = [] if topic is None else [*_cards(topic)]
+    cards = request_cards(subject) if subject.description.tasks else ()
+    rate = request_rate(subject) if subject.description.tasks else None
+    parts: list[Part] = [*([Cards(cards)] if cards else ()), *([rate] if rate else ())]
     if has_requests:
-        rate = request_rate(subject)
-        parts += [*(() if rate is None else (rate,)), *_tokens(subject), *_durations(subject)]
+        parts += [*_tokens(subject), *_durations(subject)]
     if topic is not None:
         parts += [*_tables(topic), *([Findings(topic.remarks)] if topic.remarks else [])]
     notes: tuple[str, ...] = () if topic is None else topic.notes
@@ -33,8 +37,11 @@ def requests(subject: Subject) -> Section | None:
     return Section("requests", "Requests", tuple(parts), notes) if parts else None
 
 
-def _cards(topic: Topic) -> list[Part]:
+def request_cards(subject: Subject) -> tuple[Card, ...]:
     """Return rates, tokens, sessions and clients as key figures."""
+    topic = subject.analysis.topic("requests")
+    if topic is None:
+        return ()
     cards = []
     totals, sessions, clients = topic.table("totals"), topic.table("sessions"), topic.table("clients")
     if totals is not None:
@@ -53,7 +60,7 @@ def _cards(topic: Topic) -> list[Part]:
     rates = topic.table("client_rates") if clients is None else clients
     if rates is not None and rates.height > 1:
         cards.append(Card("Clients", f"{rates.height:,}", f"the largest sends {percent(rates['share'][0], 1)}"))
-    return [Cards(tuple(cards))] if cards else []
+    return tuple(cards)
 
 
 def _tables(topic: Topic) -> list[Part]:
@@ -109,7 +116,7 @@ def request_rate(subject: Subject) -> FigurePart | None:
         return None
     timeline = subject.timeline.until(float(times.max()))  # type: ignore[arg-type]
     frame = aggregates.counts_over_time(times, timeline)
-    figure = figures.counts_over_time(frame, timeline.axis, "requests per bin")
+    figure = figures.counts_over_time(frame, timeline.axis, f"requests per {bin_of(frame)}")
     caption = arrivals_caption(frame, subject, "requests", subject.description.requests)
     return FigurePart("request-rate", "Requests over time", figure, caption, frame)
 

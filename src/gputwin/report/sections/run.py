@@ -6,22 +6,25 @@ from typing import Any
 
 import polars as pl
 
-from gputwin.core.units import format_duration, percent
+from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.verdict import CAUSE_WORDS, rules_words, run_verdict, shares_words
+from gputwin.simulation.verdict import cause_words, rules_words, run_verdict, shares_words
 from gputwin.simulation.waits_by_tenant import by_tenant
 
-_SHARES = {"share_error": "GPUs in the wrong hands", "share_jain": "Jain's index of GPUs held per GPU due"}
+_SHARES = {
+    "share_error": "share of GPUs held beyond fair shares",
+    "share_jain": "Jain's index of GPUs held per GPU due",
+}
 _BINS = 300
 _NOTES = (
     "Every waiting second of every job is charged to one cause. Allocation and queue are means over the time in which "
     "jobs were submitted.",
 )
-_SPREADS = {"wait": "wait_seconds", "completion time": "jct_seconds", "slowdown, at least 10 s": "bounded_slowdown"}
+_SPREADS = {"wait": "wait_seconds", "completion time": "jct_seconds", "bounded slowdown": "bounded_slowdown"}
 _TIMES = ("mean", "p50", "p95", "p99")
 
 
@@ -66,7 +69,7 @@ def causes_tables(result: SimulationResult) -> list[TablePart]:
         return []
     jobs = max(result.summary["jobs_with_wait"], 1)
     rows = tuple(
-        (CAUSE_WORDS.get(name, name.replace("_", " ")), format_duration(seconds / jobs), percent(seconds / total, 1))
+        (cause_words(name), format_duration(seconds / jobs), percent(seconds / total, 1))
         for name, seconds in sorted(causes.items(), key=lambda item: -item[1])
         if seconds
     )
@@ -98,6 +101,7 @@ def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
     if series.height < 2 or "gpu_allocation" not in series.columns:
         return []
     step = -(-series.height // _BINS)
+    bin_seconds = float(series["time"][1] - series["time"][0])
     shares = [column for column in _SHARES if column in series.columns]
     binned = (
         series.with_row_index("row")
@@ -115,7 +119,8 @@ def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
         figure = charts.over_time(shown, {column: title}, timeline.axis, what, percent=is_share)
         figure.update_layout(height=300)
         most = float(shown[column].max() or 0.0)  # type: ignore[arg-type]
-        caption = f"At most {percent(most, 1)} allocated." if is_share else f"At most {most:,.0f} jobs wait at a time."
+        caption = f"at most {percent(most, 1)} allocated" if is_share else f"at most {most:,.0f} jobs wait"
+        caption = f"Means over {short_duration(step * bin_seconds)}: {caption}."
         parts.append(FigurePart(id_, title, figure, caption, shown))
     if words := shares_words(result.summary.get("tenant_shares")):
         figure = charts.over_time(shown, _SHARES, timeline.axis, "from 0 to 1")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.analysis.words import metric
+from gputwin.core.units import short_duration
 from gputwin.report import aggregates, figures
 from gputwin.report.page import FigurePart, Kind, Section, TablePart, number
 from gputwin.report.subject import Subject
-from gputwin.report.timeline import width_words
 
 _MOST_ROWS = 60
 
@@ -20,9 +21,9 @@ def series(subject: Subject) -> Section | None:
         return None
     shown, known = frame["metric"].n_unique(), len(subject.description.metrics)
     steps = frame["time"].unique().sort().diff().drop_nulls()
-    width = f" of {width_words(float(steps.min()))}" if steps.len() else ""  # type: ignore[arg-type]
+    width = f" over {short_duration(float(steps.min()))}" if steps.len() else ""  # type: ignore[arg-type]
     caption = (
-        f"{shown} of {known} metrics, those with most samples: {frame.height:,} means over bins{width}, each over the "
+        f"{shown} of {known} metrics, those with most samples: {frame.height:,} means{width}, each over the "
         "entities sampled then."
     )
     timeline = subject.timeline.until(float(frame["time"].max()))  # type: ignore[arg-type]
@@ -52,9 +53,14 @@ def _spread(scan: pl.LazyFrame) -> TablePart:
         .collect()
     )
     rows = [
-        (r["metric"], f"{r['samples']:,}", f"{r['entities']:,}", *(number(r[c]) for c in ("mean", "p50", "p95", "max")))
+        (
+            metric(r["metric"]),
+            f"{r['samples']:,}",
+            f"{r['entities']:,}",
+            *(number(r[c]) for c in ("mean", "p50", "p95", "max")),
+        )
         for r in totals.head(_MOST_ROWS).to_dicts()
     ]
-    kinds = {"metric": Kind.CODE} | dict.fromkeys(("samples", "entities", "mean", "p50", "p95", "max"), Kind.NUMBER)
+    kinds = {"metric": Kind.TEXT} | dict.fromkeys(("samples", "entities", "mean", "p50", "p95", "max"), Kind.NUMBER)
     left = totals.height - len(rows)
     return TablePart("All metrics", kinds, tuple(rows), f"{left:,} more metrics are not listed." if left else "")

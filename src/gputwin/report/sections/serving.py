@@ -6,9 +6,9 @@ import polars as pl
 
 from gputwin.analysis.serving import LATENCY_BY, LOAD_SUFFIX
 from gputwin.analysis.topic import Topic
-from gputwin.analysis.words import duration
+from gputwin.analysis.words import duration, metric
 from gputwin.core.units import percent
-from gputwin.report import charts
+from gputwin.report import charts, matrices
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
 
@@ -37,7 +37,7 @@ def _cards(topic: Topic) -> list[Part]:
         )
     if gaps is not None and gaps["cv"][0] is not None:
         cards.append(
-            Card("CV of gaps", f"{gaps['cv'][0]:.1f}", "between requests; 1: independent arrivals, more: bursts")
+            Card("CV of gaps", f"{gaps['cv'][0]:.1f}", "between requests; 1 for a Poisson process, more in bursts")
         )
     if duty is not None:
         d = duty.row(0, named=True)
@@ -100,9 +100,8 @@ def _correlations(topic: Topic) -> list[Part]:
     values = {(r["first"], r["second"]): r["rho"] for r in frame.to_dicts()}
     top = frame.sort(pl.col("rho").abs()).row(-1, named=True)
     caption = (
-        f"Spearman's correlation of means over five-minute bins; strongest {top['first']} with {top['second']} "
-        f"({top['rho']:+.2f} over "
-        f"{top['bins']:,} bins)."
+        f"Spearman's correlation of means over five-minute bins; strongest {metric(top['first'])} with "
+        f"{metric(top['second'])} ({top['rho']:+.2f} over {top['bins']:,} bins)."
     )
-    figure = charts.matrix(names, values, "Spearman")
+    figure = matrices.matrix(names, values, "Spearman", metric)
     return [FigurePart("correlations", "What moves together", figure, caption, frame)]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.core.units import percent
+from gputwin.core.units import percent, short_duration
 from gputwin.report import charts
 from gputwin.report.aggregates import mean
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
 from gputwin.report.subject import Subject
-from gputwin.report.timeline import width_words
 
 _MOST = 20
 
@@ -24,7 +23,9 @@ def tenancy(subject: Subject) -> Section | None:
     shown = over_time.with_columns(timeline.shown(pl.col("begin")).alias("at"))
     columns = {"running_gpus": "allocated", "total_gpus": "there", "pending_gpus": "waited for"}
     figure = charts.over_time(shown, columns, timeline.axis, "GPUs")
-    width = f" of {width_words(float(over_time['begin'][1] - over_time['begin'][0]))}" if over_time.height > 1 else ""
+    width = (
+        f" of {short_duration(float(over_time['begin'][1] - over_time['begin'][0]))}" if over_time.height > 1 else ""
+    )
     caption = (
         f"Sums over {by.height} virtual clusters, means over bins{width}: {mean(over_time['running_gpus']):,.1f} of "
         f"{mean(over_time['total_gpus']):,.1f} GPUs allocated, {mean(over_time['pending_gpus']):,.1f} waited for."

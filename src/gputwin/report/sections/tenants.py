@@ -11,7 +11,7 @@ from gputwin.analysis.blocking import NOBODY
 from gputwin.analysis.tenants import remarks_on
 from gputwin.analysis.topic import Remark
 from gputwin.core.units import format_count, format_duration, percent
-from gputwin.report import charts
+from gputwin.report import charts, matrices
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
 from gputwin.report.subject import Subject
 from gputwin.simulation.waits_by_tenant import TenantView
@@ -19,6 +19,8 @@ from gputwin.studies.comparison.compare import Comparison
 from gputwin.studies.comparison.tenants import tenant_changes, waits_by_tenant
 
 MOST_TENANTS = 12
+_FEW = 6
+"""With more tenants, the numbers of a matrix of half the page's width are too small to read."""
 
 
 def tenants(subject: Subject) -> Section | None:
@@ -46,13 +48,15 @@ def tenant_parts(tenants: pl.DataFrame, blocking: pl.DataFrame, of: str = "") ->
     charged = tenants.filter(pl.col("others_wait_gpu_hours").is_not_null()).head(MOST_TENANTS)
     if charged.height and float((charged["others_wait_gpu_hours"] + charged["waited_gpu_hours"]).sum()) > 0:
         columns = {"waited_gpu_hours": "waits", "others_wait_gpu_hours": "others wait for it"}
-        figure = charts.bars(charged, "tenant", columns, "GPU-hours")
+        figure = charts.bar_rows(charged, "tenant", columns, "GPU-hours")
         top = charged.row(0, named=True)
         caption = (
             f"While a job waits, its GPUs × time are charged to those who hold GPUs it could use. Others wait most for "
             f"{top['tenant']}: {top['others_wait_gpu_hours']:,.0f} GPU-hours."
         )
-        parts.append(FigurePart(f"{of}tenants", "Who waits, and for whom", figure, caption, charged, half=True))
+        parts.append(
+            FigurePart(f"{of}tenants", "Waiting by tenant", figure, caption, charged, half=charged.height <= _FEW)
+        )
         parts.append(_pairs_figure(blocking, charged["tenant"].to_list(), of))
     return [*parts, *tenant_tables(tenants, blocking)]
 
@@ -61,11 +65,13 @@ def _pairs_figure(blocking: pl.DataFrame, names: list[str], of: str) -> FigurePa
     pairs = blocking.filter(pl.col("waiting").is_in(names) & pl.col("holding").is_in([*names, NOBODY]))
     held_by = [name for name in (*names, NOBODY) if name in set(pairs["holding"])]
     values = {(r["waiting"], r["holding"]): r["gpu_hours"] for r in pairs.to_dicts()}
-    figure = charts.amounts([n for n in names if n in set(pairs["waiting"])], held_by, values, "GPU-hours of waiting")
+    figure = matrices.amounts([n for n in names if n in set(pairs["waiting"])], held_by, values, "GPU-hours of waiting")
     top = pairs.sort("gpu_hours").row(-1, named=True) if pairs.height else None
     most = "" if top is None else f" Most: {top['waiting']} for {top['holding']}, {top['gpu_hours']:,.0f} GPU-hours."
     caption = f"Rows wait while columns hold GPUs they could use; a tenant can wait for itself.{most}"
-    return FigurePart(f"{of}tenant-pairs", "Who waits for whom", figure, caption, pairs, half=True)
+    return FigurePart(
+        f"{of}tenant-pairs", "Who waits for whom, GPU-hours", figure, caption, pairs, half=len(names) <= _FEW
+    )
 
 
 def tenant_tables(tenants: pl.DataFrame, blocking: pl.DataFrame, rows: int = MOST_TENANTS) -> list[TablePart]:

@@ -11,7 +11,7 @@ from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, Table
 from gputwin.report.sections.quota_tree import quota_tree
 from gputwin.simulation.goodput import PARTS
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.verdict import CAUSE_WORDS
+from gputwin.simulation.verdict import cause_words
 from gputwin.simulation.waits_by_tenant import TenantView
 
 _MOST_TENANTS = 20
@@ -70,13 +70,12 @@ def _causes(view: TenantView) -> FigurePart | None:
         kept.pivot("cause", index="tenant", values="gpu_hours"), on="tenant", how="left", maintain_order="left"
     )
     wide = wide.select("tenant", *causes).fill_null(0.0)
-    figure = charts.bars(wide, "tenant", {c: c.replace("_", " ") for c in causes}, "GPU-hours waited")
-    figure.update_layout(barmode="stack")
+    figure = charts.bar_rows(wide, "tenant", {c: cause_words(c) for c in causes}, "GPU-hours waited", stacked=True)
     top = most.row(0, named=True)
     cause = kept.filter(pl.col("tenant") == top["tenant"]).sort("gpu_hours", descending=True)["cause"][0]
     caption = (
         f"GPUs asked for × time waited. {top['tenant']} waited most, {number(top['gpu_hours'])} GPU-hours, most of it "
-        f"{CAUSE_WORDS.get(cause, cause.replace('_', ' '))}."
+        f"{cause_words(cause)}."
     )
     return FigurePart("tenant-causes", "Who waited, and why", figure, caption, wide)
 

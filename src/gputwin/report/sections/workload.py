@@ -7,12 +7,12 @@ import polars as pl
 from gputwin.analysis.bins import MOST_BINS
 from gputwin.analysis.dimensions import BY_NAME
 from gputwin.analysis.topic import Topic
-from gputwin.core.units import percent
+from gputwin.analysis.words import amount, unit_words
+from gputwin.core.units import percent, short_duration
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
 from gputwin.report.sections.owners import owner_parts
 from gputwin.report.subject import Subject
-from gputwin.report.timeline import width_words
 from gputwin.traces.measures import ARRIVAL
 
 _MOST_GROUPS = 12
@@ -56,13 +56,19 @@ def arrivals_caption(frame: pl.DataFrame, subject: Subject, what: str, of: int) 
     """Return what a figure of arrivals shows: how many of all, the mean per bin, and the busiest bin."""
     total = int(frame["count"].sum())
     top = frame.row(int(frame["count"].arg_max() or 0), named=True)
-    text = f"{total:,} {what}, counted in bins of {width_words(top['end'] - top['begin'])}"
+    width = bin_of(frame)
+    text = f"{total:,} {what}, counted every {width}"
     if frame.height > 1:
         text += (
-            f": {total / frame.height:,.1f} per bin on average; the busiest bin begins "
-            f"{subject.timeline.words(top['begin'])} and has {top['count']:,}"
+            f": {total / frame.height:,.1f} per {width} on average; most, {top['count']:,}, in the {width} from "
+            f"{subject.timeline.words(top['begin'])}"
         )
     return f"{text}. {of - total:,} more have no known arrival time." if of > total else f"{text}."
+
+
+def bin_of(frame: pl.DataFrame) -> str:
+    """Return the width of the bins of counts over time as people say it."""
+    return unit_words(short_duration(float(frame["end"][0] - frame["begin"][0])))
 
 
 def arrivals_figure(subject: Subject, id_: str = "answer-arrivals") -> FigurePart | None:
@@ -73,7 +79,7 @@ def arrivals_figure(subject: Subject, id_: str = "answer-arrivals") -> FigurePar
     timeline = subject.timeline.until(float(times.max()))  # type: ignore[arg-type]
     frame = aggregates.counts_over_time(times, timeline)
     caption = arrivals_caption(frame, subject, "tasks", subject.description.tasks)
-    figure = figures.counts_over_time(frame, timeline.axis, "tasks per bin")
+    figure = figures.counts_over_time(frame, timeline.axis, f"tasks per {bin_of(frame)}")
     return FigurePart(id_, "Arrivals over time", figure, caption, frame)
 
 
@@ -117,7 +123,8 @@ def _patterns(topic: Topic) -> list[Part]:
     by_hour = by_hour.sort("hour")
     days = hourly.select("week", "weekday").unique().height
     caption = (
-        f"Tasks that arrive in each local hour, over {days} days: the box holds the middle half, whiskers 5 to 95 %."
+        f"Tasks that arrive in each local hour, over {days} days: the box holds the middle half, whiskers 5 to 95 %. "
+        "Hours in which none arrives are left out."
     )
     figure = charts.boxes(by_hour, "hour", "hour of the day", "tasks per hour")
     parts: list[Part] = [FigurePart("hours", "Arrivals by hour of the day", figure, caption, by_hour)]
@@ -128,7 +135,7 @@ def _patterns(topic: Topic) -> list[Part]:
         weeks = hourly["week"].n_unique()
         hour_of_week = ((pl.col("weekday") - 1) * 24 + pl.col("hour")).alias("hour_of_week")
         of_week = hourly.group_by(hour_of_week).agg(pl.col(list(asked)).sum() / weeks).sort("hour_of_week")
-        figure = charts.panels(of_week, "hour_of_week", asked, "hour of the week, from Monday", tick=24)
+        figure = charts.panels(of_week, "hour_of_week", asked, "day of the week", tick=24, ticks=figures.WEEKDAYS)
         caption = f"What arriving tasks ask for in each hour of the week, mean of {weeks} weeks."
         parts.append(FigurePart("week-requests", "Requests over the week", figure, caption, of_week))
         figure = charts.panels(of_day, "hour", asked, "hour of the day", tick=6)
@@ -168,26 +175,17 @@ def _gpus(topic: Topic) -> list[Part]:
     if frame.is_empty():
         return []
     most = frame.row(int(frame["tasks"].arg_max() or 0), named=True)
-    caption = f"{frame['tasks'].sum():,} tasks by GPUs asked for; {_class_words(most['gpus'])} is the most frequent "
+    caption = f"{frame['tasks'].sum():,} tasks by GPUs asked for; {amount(most['gpus'], 'GPU')} is the most frequent "
     caption += f"({percent(most['task_share'], 1)})."
     if frame["gpu_hour_share"].null_count() == 0:
         heaviest = frame.row(int(frame["gpu_hours"].arg_max() or 0), named=True)
         caption += (
             f" Of {frame['gpu_hours'].sum():,.0f} GPU-hours, {percent(heaviest['gpu_hour_share'], 1)} "
             "went to tasks that asked "
-            f"for {_class_words(heaviest['gpus'])}."
+            f"for {amount(heaviest['gpus'], 'GPU')}."
         )
     figure = figures.shares_by_class(frame, "GPUs asked for by a task")
     return [FigurePart("gpus-per-task", "GPUs per task", figure, caption, frame, half=True)]
-
-
-def _class_words(gpus: str) -> str:
-    if gpus.startswith("≤"):
-        up_to = int(gpus[1:].replace(",", ""))
-        return f"over {up_to // 2:,} and up to {up_to:,} GPUs"
-    if gpus.startswith(">"):
-        return f"over {gpus[1:]} GPUs"
-    return {"0": "no GPU", "<1": "a share of one GPU", "1": "one GPU"}[gpus]
 
 
 def _gangs(topic: Topic) -> list[Part]:
@@ -230,14 +228,14 @@ def _composition(topic: Topic) -> list[Part]:
             columns["gpu_hour_share"] = "GPU-hours"
         top = frame.sort("tasks", descending=True).row(0, named=True)
         caption = (
-            f"{frame.height:,} groups; the most frequent is {top['group']} with "
+            f"{frame.height:,} groups; most frequent are {top['group']} tasks with "
             f"{percent(top['task_share'], 1)} of the tasks"
         )
         if "gpu_hour_share" in columns:
             heavy = frame.sort("gpu_hours", descending=True).row(0, named=True)
             caption += f", the heaviest {heavy['group']} with {percent(heavy['gpu_hour_share'], 1)} of the GPU-hours"
         title = f"Tasks by {BY_NAME[name].title}"
-        figure = charts.bars(shown, "group", columns, "share", percent=True)
+        figure = charts.bar_rows(shown, "group", columns, "share", percent=True)
         parts.append(FigurePart(f"by-{name.replace('_', '-')}", title, figure, f"{caption}.", frame, half=True))
     return parts
 

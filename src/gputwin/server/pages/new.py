@@ -57,7 +57,7 @@ def new_run(service: Service, trace: str) -> b.Page:
         ),
     ]
     groups = [b.group(what, "What runs where"), b.group([_policy(kind) for kind in _QUESTIONS], "Rules")]
-    groups.append(b.group(_tenants(), "Tenants", closed=True, text="Weights, quotas, guarantees, cohorts"))
+    groups.append(b.group(_tenants(), "Tenants", closed=True, text="Weights, quotas, guarantees, groups"))
     schema = Scenario.model_json_schema()
     groups.append(
         b.group(
@@ -88,7 +88,7 @@ def _tenants() -> list[b.Block]:
         b.input_field(
             "guarantees", "GPUs guaranteed", placeholder="llm=16,vision=8", help="Others may borrow them meanwhile."
         ),
-        b.input_field("groups", "Cohorts", placeholder="llm=research/nlp", help="The tree of tenants, for hdrf."),
+        b.input_field("groups", "Groups", placeholder="llm=research/nlp", help="The tree of tenants, for hdrf."),
     ]
 
 

@@ -87,7 +87,7 @@ def jain_over_time(series: TenantSeries, weights: Mapping[str, float] | None = N
 
 
 def share_error(series: TenantSeries, weights: Mapping[str, float] | None = None) -> Table:
-    """Return the part of the GPUs held that is in the wrong hands at each time: ½·Σ|held − due| / Σ held, from 0 to 1."""
+    """Return the part of the GPUs held beyond fair shares at each time: ½·Σ|held − due| / Σ held, from 0 to 1."""
     return _wrong(series.held, fair_shares(series, weights))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.analysis.tenants import UNKNOWN
 from gputwin.core.units import format_duration
 from gputwin.studies.comparison.compare import Comparison
 from gputwin.studies.comparison.verdict import choice
@@ -18,7 +19,7 @@ def waits_by_tenant(compared: Comparison) -> pl.DataFrame:
     table = None
     for label in compared.labels:
         jobs = pl.concat(
-            run.jobs.select(pl.col("tenant").fill_null("unknown"), "wait_seconds")
+            run.jobs.select(pl.col("tenant").fill_null(UNKNOWN), "wait_seconds")
             for run in compared.runs
             if run.label == label
         )
@@ -58,7 +59,7 @@ def tenant_changes(compared: Comparison) -> list[str]:
             if is_told
         ]
         words = [
-            f"{r['tenant']} waits {format_duration(r[label])} instead of {format_duration(r[base])} on average"
+            f"{_wait(r['tenant'])} {format_duration(r[label])} instead of {format_duration(r[base])} on average"
             for r in told
         ]
         gain, lose = (sum(1 for r in ranked if (r["change"] < 0) == is_gain) for is_gain in (True, False))
@@ -68,3 +69,8 @@ def tenant_changes(compared: Comparison) -> list[str]:
     if alike:
         sentences.append(f"{', '.join(alike)}: no tenant's mean wait changes by more than a tenth.")
     return sentences
+
+
+def _wait(tenant: str) -> str:
+    """Return who waits: of those whose tenant is not known there are several."""
+    return "jobs of unknown tenants wait" if tenant == UNKNOWN else f"{tenant} waits"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.core.units import format_duration, percent
-from gputwin.simulation.verdict import CAUSE_WORDS
+from gputwin.simulation.verdict import cause_words
 from gputwin.studies.comparison.compare import Comparison
 
 _ALIKE = 0.02
@@ -141,7 +141,7 @@ def remarks(comparison: Comparison) -> tuple[str, ...]:
         total = float(causes["seconds"].sum())
         rows.append(
             f"Under {worst['scenario']}, the longest mean wait, {percent(causes['seconds'][0] / total)} of all waiting is "
-            f"{CAUSE_WORDS.get(causes['cause'][0], causes['cause'][0].replace('_', ' '))}."
+            f"{cause_words(causes['cause'][0])}."
         )
     return tuple(rows)
 
@@ -185,7 +185,8 @@ def _doubt(comparison: Comparison, best: dict[str, float]) -> str:
     if gap["low"] is None or gap["high"] is None:
         return " One pair of runs does not tell how much of that is chance."
     if gap["low"] <= 0 <= gap["high"]:
-        return f" Over {comparison.replicates} replicates that may be chance: run more, or a longer trace."
+        runs = "With one replicate" if comparison.replicates == 1 else f"Over {comparison.replicates} replicates"
+        return f" {runs} that may be chance: run more, or a longer trace."
     return ""
 
 

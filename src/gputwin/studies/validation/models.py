@@ -56,7 +56,7 @@ class ModelTable:
     def page(self) -> str:
         """Return the table as a page of the documentation."""
         lines = [
-            "# Queueing models beside simulation",
+            "# Queueing models compared with simulation",
             "",
             "Written by `gputwin reproduce queueing-models -o docs/queueing-models.md`; do not edit by hand. Times are in",
             "units of the mean service. Simulations are means of independent replications with their 99.9 % interval; an",

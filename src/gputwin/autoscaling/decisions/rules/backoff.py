@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from gputwin.autoscaling.decisions.interface import Decision, Observation, Rule
 from gputwin.autoscaling.decisions.limiting import Around, is_free, limited
 from gputwin.autoscaling.decisions.registry import scaling_rule
+from gputwin.core.units import short_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class Backoff(Around):
             # Beyond 2⁵⁰ the wait is the longest anyway.
             wait = min(self.base_s * 2.0 ** min(reversals, 50), self.longest_s)
             if now_s - changed_s < wait:
-                reason = f"back-off: reversal {reversals + 1} waits {wait:g} s, {now_s - changed_s:g} s have passed"
+                passed = short_duration(now_s - changed_s)
+                reason = f"back-off: reversal {reversals + 1} waits {short_duration(wait)}, {passed} have passed"
                 decision, wish = limited(decision, current, self.name, reason), 0
         if wish != 0:
             reversals += 1 if wish * last < 0 else 0

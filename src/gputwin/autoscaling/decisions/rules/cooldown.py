@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from gputwin.autoscaling.decisions.interface import Decision, Observation, Rule
 from gputwin.autoscaling.decisions.limiting import Around, is_free, limited
 from gputwin.autoscaling.decisions.registry import scaling_rule
+from gputwin.core.units import short_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,9 @@ class Cooldown(Around):
             wait = self.out_s if grows else self.in_s
             if last is not None and now_s - last < wait:
                 way = "out" if grows else "in"
-                reason = f"cool-down {way}: {now_s - last:g} of {wait:g} s since the last change"
+                reason = (
+                    f"cool-down {way}: {short_duration(now_s - last)} of {short_duration(wait)} since the last change"
+                )
                 decision = limited(decision, current, self.name, reason)
         if decision.replicas > current:
             out_s = now_s

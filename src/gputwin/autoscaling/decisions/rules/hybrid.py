@@ -11,6 +11,7 @@ from gputwin.autoscaling.decisions.reading import check_limits, within
 from gputwin.autoscaling.decisions.registry import scaling_rule
 from gputwin.autoscaling.decisions.rules.hpa import Hpa
 from gputwin.autoscaling.decisions.rules.predictive import Predictive
+from gputwin.core.units import short_duration
 
 
 class HybridMemory(NamedTuple):
@@ -72,7 +73,7 @@ class Hybrid:
 
     @functools.cached_property
     def _spare_words(self) -> str:
-        return f" spare replicas stay up to {self.keep_s:g} s, which costs less than a new start"
+        return f" spare replicas stay up to {short_duration(self.keep_s)}, which costs less than a new start"
 
     def start(self) -> HybridMemory:
         """Return the reactive rule's first memory."""

@@ -9,6 +9,7 @@ from typing import ClassVar
 from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation
 from gputwin.autoscaling.decisions.reading import check_limits, hold, read, why_unreadable, within
 from gputwin.autoscaling.decisions.registry import scaling_rule
+from gputwin.core.units import short_duration
 
 TICK_S = 2.0
 """How often the KPA decides, and the width of the delay window's buckets."""
@@ -174,13 +175,13 @@ class Kpa:
         rule, replicas = f"{self.name}:{mode}", wish
         if self.scale_down_delay_s > 0 and wish > max(stable, memory.most_in_panic):
             rule = f"{self.name}:scale-down-delay"
-            reasons.append(f"a decision within {self.scale_down_delay_s:g} s was {wish}")
+            reasons.append(f"a decision within {short_duration(self.scale_down_delay_s)} was {wish}")
         zero_since = None
         if wish == 0 and self.minimum == 0 and observation.replicas > 0:
             zero_since = now_s if memory.zero_since_s is None else memory.zero_since_s
             if now_s - zero_since < self.grace_s:
                 rule, replicas = f"{self.name}:grace", 1
-                reasons.append(f"the last replica stays {self.grace_s:g} s")
+                reasons.append(f"the last replica stays {short_duration(self.grace_s)}")
         limited = within(replicas, self.minimum, self.maximum)
         if limited != replicas:
             rule = f"{self.name}:limits"

@@ -10,6 +10,7 @@ from gputwin.autoscaling.decisions.interface import Alternative, Decision, Obser
 from gputwin.autoscaling.decisions.reading import check_limits, hold, read, within
 from gputwin.autoscaling.decisions.registry import scaling_rule
 from gputwin.autoscaling.decisions.staffing import forecast_rate, replicas_for
+from gputwin.core.units import short_duration
 
 
 @scaling_rule(
@@ -47,7 +48,7 @@ class Predictive:
 
     @functools.cached_property
     def _words(self) -> str:
-        return f" requests/s at quantile {self.quantile:g} within {self.horizon_s:g} s need "
+        return f" requests/s at quantile {self.quantile:g} within {short_duration(self.horizon_s)} need "
 
     def start(self) -> None:
         """Return nothing: it has no memory."""

@@ -9,6 +9,7 @@ from gputwin.autoscaling.decisions.interface import Alternative, Decision, Obser
 from gputwin.autoscaling.decisions.limiting import limited
 from gputwin.autoscaling.decisions.reading import check_limits, within
 from gputwin.autoscaling.decisions.registry import scaling_rule
+from gputwin.core.units import short_duration
 
 DAY_S = 86_400.0
 
@@ -30,7 +31,7 @@ class ScheduledMemory:
 
 
 @scaling_rule(
-    "the largest size among the windows that are open; beside an inner rule, the larger of both",
+    "the largest size among the windows that are open; with an inner rule, the larger of the two",
     source="scheduled actions as in AWS Auto Scaling and KEDA's cron scaler",
 )
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Scheduled:
         clock = (observation.time_s - self.origin_s) % self.period_s
         open_now = [window for window in self.windows if _is_open(window, clock, self.period_s)]
         size = within(max((w.replicas for w in open_now), default=self.otherwise), self.minimum, self.maximum)
-        reason = f"{len(open_now)} of {len(self.windows)} windows open at {clock:g} s of the period: {size}"
+        reason = f"{len(open_now)} of {len(self.windows)} windows open at {short_duration(clock)} of the period: {size}"
         if self.inner is None:
             other = Alternative("scheduled:otherwise", self.otherwise, "outside every window")
             return Decision(observation.time_s, size, self.name, (reason,), (other,)), memory

@@ -8,6 +8,7 @@ from typing import ClassVar
 from gputwin.autoscaling.decisions.interface import Alternative, Decision, Observation
 from gputwin.autoscaling.decisions.reading import check_limits, hold, read, why_unreadable, within
 from gputwin.autoscaling.decisions.registry import scaling_rule
+from gputwin.core.units import short_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ class Threshold:
         if not self.bands or self.step_up < 1 or self.step_down < 1:
             raise ValueError("a threshold rule needs a metric and steps of at least 1")
         if not 0 <= self.up_for_s <= self.down_for_s:
-            raise ValueError(f"T_down ({self.down_for_s:g} s) must be at least T_up ({self.up_for_s:g} s)")
+            down, up = short_duration(self.down_for_s), short_duration(self.up_for_s)
+            raise ValueError(f"T_down ({down}) must be at least T_up ({up})")
 
     def start(self) -> ThresholdMemory:
         """Return an empty memory."""
@@ -93,16 +95,16 @@ class Threshold:
         replicas, rule = size, self.name
         if high_since is not None and now_s - high_since >= self.up_for_s:
             replicas, rule, after = more, "threshold:up", ThresholdMemory()
-            reason = f"{high} for {now_s - high_since:g} s"
+            reason = f"{high} for {short_duration(now_s - high_since)}"
         elif low_since is not None and now_s - low_since >= self.down_for_s and not blocked:
             replicas, rule, after = fewer, "threshold:down", ThresholdMemory()
-            reason = f"all metrics low for {now_s - low_since:g} s"
+            reason = f"all metrics low for {short_duration(now_s - low_since)}"
         elif low_since is not None and blocked:
             reason = f"stays: {blocked}"
         elif high_since is not None:
-            reason = f"{high} for {now_s - high_since:g} of {self.up_for_s:g} s"
+            reason = f"{high} for {short_duration(now_s - high_since)} of {short_duration(self.up_for_s)}"
         elif low_since is not None:
-            reason = f"all metrics low for {now_s - low_since:g} of {self.down_for_s:g} s"
+            reason = f"all metrics low for {short_duration(now_s - low_since)} of {short_duration(self.down_for_s)}"
         else:
             reason = "within the band"
         if size != current:

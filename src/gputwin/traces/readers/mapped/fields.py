@@ -70,7 +70,7 @@ TASK_FIELDS = (
         Kind.TEXT,
         "the team, project, queue or namespace",
         "team project project_id account queue namespace group_name organization organisation org vc virtual_cluster "
-        "partition department",
+        "partition department squad",
     ),
     _field("status", Kind.STATUS, "how it ended", "state job_state job_status final_state phase result"),
     _field("priority", Kind.COUNT, "higher goes first", "prio"),
@@ -90,7 +90,8 @@ TASK_FIELDS = (
         "total_gpus",
         Kind.GPUS,
         "GPUs of the whole job",
-        "gpu gpu_num num_gpu num_gpus ngpus gpu_count gpu_request requested_gpus n_gpus gpus_total gpu_total",
+        "gpu gpu_num num_gpu num_gpus ngpus gpu_count gpu_request requested_gpus n_gpus gpus_total gpu_total cards "
+        "num_cards accelerators",
     ),
     _field(
         "cpus", Kind.CORES, "cores of one instance", "cpu cpu_num num_cpu num_cpus cpu_request cores ncpus cpu_cores"

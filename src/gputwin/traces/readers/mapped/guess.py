@@ -16,6 +16,7 @@ import polars as pl
 from gputwin.core.errors import UserError, shorten
 from gputwin.traces.cells import Column, Kind, amounts, known, times
 from gputwin.traces.quality import Ledger
+from gputwin.traces.readers.mapped.dates import dated_columns
 from gputwin.traces.readers.mapped.fields import FIELDS, Field
 from gputwin.traces.readers.mapped.mapping import Mapping, Meaning, checked
 from gputwin.traces.readers.mapped.tables import sample_cells
@@ -23,6 +24,7 @@ from gputwin.traces.sources import Source
 
 _READABLE_SHARE = 0.8
 _GPUS_OF_A_NODE = 8
+_MOST_COLUMNS = 12
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _UNIT_WORDS = {
     Kind.DURATION: {
@@ -79,6 +81,8 @@ def guess(source: Source, zone: str | None = None, table: str | None = None) -> 
         serving = found["requests"]
         table = "requests" if {"input_tokens", "output_tokens"} & set(serving) and "submit" in serving else "tasks"
     chosen, doubts = _choose(found[table], cells)
+    if table == "tasks":
+        doubts += _complete(chosen, cells)
     fields = {name: meaning for name, (meaning, _) in chosen.items()}
     mapping = checked(Mapping(fields, table, zone))
     reasons = tuple(
@@ -103,6 +107,23 @@ def _candidates(fields: tuple[Field, ...], cells: dict[str, list[str]]) -> dict[
                 why = "its own name" if name in _own_names(field) else f"a usual name for {field.meaning}"
                 found.setdefault(field.name, []).append((Meaning(column, unit), why))
     return found
+
+
+def _complete(chosen: dict[str, tuple[Meaning, str]], cells: dict[str, list[str]]) -> list[str]:
+    """Add times found by their cells where no column is named like one; return the doubts this leaves."""
+    doubts = []
+    if not {"submit", "start", "end"} & set(chosen):
+        free = {name: values for name, values in cells.items() if all(name != m.column for m, _ in chosen.values())}
+        dated = dated_columns(free)
+        if not dated:
+            columns = ", ".join(f"'{shorten(name, 30)}'" for name in list(cells)[:_MOST_COLUMNS])
+            raise UserError(f"no column looks like a time; say which with --map submit=COLUMN,... (columns: {columns})")
+        chosen |= dated
+        words = ", ".join(f"'{shorten(m.column)}' {name}" for name, (m, _) in dated.items())
+        doubts.append(f"no column is named like a time; by its dates {words}")
+    if not {"gpus", "total_gpus"} & set(chosen):
+        doubts.append("no column is named like a number of GPUs (total_gpus=COLUMN), so jobs would have none")
+    return doubts
 
 
 def _own_names(field: Field) -> tuple[str, ...]:
