@@ -290,6 +290,14 @@ def test_runs_of_different_parts_of_a_trace_or_seeds_are_not_compared():
         compare(label_runs([runs[0], runs[2]]))
 
 
+def test_jobs_that_start_sooner_and_end_later_are_a_price():
+    """As in time slices: nobody waits, everybody is slowed."""
+    found = scenarios_with(whole=(900.0, 8000.0, 0), slices=(0.0, 0.0, 0))
+    means = found.means().with_columns(pl.Series("mean JCT", [3600.0, 5400.0]))
+    found.means = lambda: means
+    assert "The price: the mean completion time rises from 1 h 00 min to 1 h 30 min." in recommendation(found)
+
+
 def test_a_long_tail_is_not_about_as_good():
     found = scenarios_with(FIFO=(900.0, 8000.0, 0), backfill=(5.3, 900.0, 0), LAS=(2.4, 0.0, 200))
     assert recommendation(found).startswith("Choose LAS: ")

@@ -148,7 +148,9 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
                 f"{format_duration(most['mean_wait_seconds'])}."
             )
         )
-    between = charges.filter((pl.col("waiting") != pl.col("holding")) & (pl.col("holding") != NOBODY))
+    # All others are many: what they wait for among themselves is for each other too.
+    is_own = (pl.col("waiting") == pl.col("holding")) & (pl.col("waiting") != OTHERS)
+    between = charges.filter(~is_own & (pl.col("holding") != NOBODY))
     for_others = float(between["gpu_hours"].sum())
     holders = known.filter(pl.col("others_wait_gpu_hours") > 0)
     if holders.height and for_others > 0:
@@ -168,8 +170,7 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
             remarks.append(
                 Remark(f"{_begins(_does(top['tenant'], 'use'))} {share(top['used_share'])} of the GPU time held.")
             )
-    own = charges.filter(pl.col("waiting") == pl.col("holding"))
-    own_total = float(own.filter(pl.col("waiting") != OTHERS)["gpu_hours"].sum())
+    own_total = float(charges.filter(is_own)["gpu_hours"].sum())
     if own_total > 0.5 * total:
         remarks.append(Remark(f"{share(own_total / total)} of the waiting is for GPUs that the same tenant holds."))
     return remarks

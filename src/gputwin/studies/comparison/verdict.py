@@ -193,11 +193,11 @@ def _doubt(comparison: Comparison, best: dict[str, float]) -> str:
 def _price(base: dict[str, float], best: dict[str, float]) -> str:
     """Return what gets worse with the best scenario, or what was looked at where nothing does."""
     worse, looked = [], []
-    for name in ("p99 wait", "makespan"):
-        if base[name] and best[name] is not None:
-            looked.append(name)
+    for name, words in (("mean JCT", "mean completion time"), ("p99 wait", "p99 wait"), ("makespan", "makespan")):
+        if base.get(name) and best.get(name) is not None:
+            looked.append(words)
             if best[name] > 1.02 * base[name]:
-                worse.append(f"the {name} rises from {format_duration(base[name])} to {format_duration(best[name])}")
+                worse.append(f"the {words} rises from {format_duration(base[name])} to {format_duration(best[name])}")
     if base["fairness"] is not None and best["fairness"] is not None:
         looked.append("fairness")
         if best["fairness"] < base["fairness"] - 0.005:
