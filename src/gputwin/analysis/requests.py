@@ -176,8 +176,8 @@ def _rate_remark(r: dict[str, Any]) -> Remark:
         return Remark(f"{r['requests']:,} requests without times: rates are not known.")
     ratio = r["peak_rate_per_s"] / r["rate_per_s"]
     text = (
-        f"{r['timed']:,} requests in {duration(r['span_seconds'])}: {_rate(r['rate_per_s'])} on average, "
-        f"{_rate(r['peak_rate_per_s'])} in the fullest minute ({ratio:.1f} times the mean)"
+        f"{r['timed']:,} requests in {duration(r['span_seconds'])}: {rate_words(r['rate_per_s'])} on average, "
+        f"{rate_words(r['peak_rate_per_s'])} in the fullest minute ({ratio:.1f} times the mean)"
     )
     out = "" if not r["output_tokens_per_s"] else f"; {r['output_tokens_per_s']:,.0f} tokens out per second"
     left = r["requests"] - r["timed"]
@@ -185,7 +185,8 @@ def _rate_remark(r: dict[str, Any]) -> Remark:
     return Remark(f"{text}{out}.{untimed}", ratio > 10)
 
 
-def _rate(per_second: float) -> str:
+def rate_words(per_second: float) -> str:
+    """Return a rate as people say it: per second, or per minute where it is below one."""
     return f"{per_second:,.2f} per second" if per_second >= 1 else f"{per_second * MINUTE:,.1f} per minute"
 
 

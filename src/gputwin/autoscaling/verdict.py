@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gputwin.core.units import format_duration, percent
+from gputwin.core.units import format_duration, percent, short_duration
 
 if TYPE_CHECKING:
     from gputwin.autoscaling.compare import Comparison
@@ -30,8 +30,10 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
         else f"The cheapest rules are {', '.join(alike[:-1])} and {alike[-1]}"
     )
     said.append(
-        f"{which}: {lowest.cost.total:,.2f}, {_against(lowest.cost.total, oracle.cost.total)} the best "
-        f"plan in hindsight ({oracle.cost.total:,.2f}); no plan can cost less than {c.bound.total:,.2f} in a fluid model."
+        f"{which}: {lowest.cost.total:,.2f} at {c.options.price_per_hour:g} per replica-hour, with "
+        f"{lowest.violation_minutes:,} of {lowest.active_minutes:,} minutes over the target. That is "
+        f"{_against(lowest.cost.total, oracle.cost.total)} the best plan in hindsight ({oracle.cost.total:,.2f}); no plan "
+        f"can cost less than {c.bound.total:,.2f}."
     )
     if "hybrid" in names and "hpa" in names:
         ours, theirs = c.row("hybrid").shown_on, c.row("hpa").shown_on
@@ -44,10 +46,10 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
             + ("no worse in either." if cheaper and safer else "not better in both.")
         )
     said.append(
-        f"Settings were chosen on the first {format_duration(c.split_seconds)} ({c.requests[0]:,} requests, {c.tried} runs) "
+        f"Settings were chosen on the first {short_duration(c.split_seconds)} ({c.requests[0]:,} requests, {c.tried} runs) "
         f"and are shown on the remaining {format_duration(c.shown.span)} ({c.requests[1]:,} requests)."
     )
-    said.append(f"The forecast is {c.outlook.model}, in bins of {format_duration(c.outlook.bin_seconds)}.")
+    said.append(f"The forecast is {c.outlook.model}, in bins of {short_duration(c.outlook.bin_seconds)}.")
     return tuple(said)
 
 

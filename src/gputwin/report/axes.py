@@ -16,10 +16,10 @@ _DURATION_TICKS = {
 }
 
 _FINE_TICKS = {
-    **{s: f"{s:g} s" for s in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30)},
-    **{n * MINUTE: f"{n} min" for n in (1, 2, 5, 10, 30)},
-    **{n * HOUR: f"{n} h" for n in (1, 2, 5, 12)},
-    **{n * DAY: f"{n} d" for n in (1, 2, 5, 10, 30, 60, 120, 365)},
+    **{s: f"{s:g} s" for s in (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30)},
+    **{n * MINUTE: f"{n} min" for n in (1, 3, 10, 30)},
+    **{n * HOUR: f"{n} h" for n in (1, 3, 10)},
+    **{n * DAY: f"{n} d" for n in (1, 3, 10, 30, 100, 365)},
 }
 _UNITS = ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes"), (1.0, "seconds"))
 _FEW_POWERS = 4

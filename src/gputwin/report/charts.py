@@ -78,7 +78,7 @@ def dots(frame: pl.DataFrame, marks: Mapping[str, str], axis: str, *, is_duratio
 
     Zeros have no place on a log axis and are left out.
     """
-    names = [plain(g, 28) for g in frame["group"]]
+    names = [plain(g, 36) for g in frame["group"]]
     known = pl.concat([frame[c].cast(pl.Float64) for c in marks]).drop_nulls()
     known = known.filter(known > 0)
     figure = blank(

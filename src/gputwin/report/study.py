@@ -15,6 +15,7 @@ from gputwin.analysis.topic import Remark
 from gputwin.analysis.words import duration, share
 from gputwin.core.atomic import atomic_file
 from gputwin.core.errors import UserError
+from gputwin.report.axes import duration_unit
 from gputwin.report.figures import blank, plain
 from gputwin.report.page import Bullets, Cards, FigurePart, Findings, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.sections.comparison import comparison, shown_metric, side_by_side
@@ -23,6 +24,7 @@ from gputwin.report.write import write_report
 from gputwin.simulation.load import check_load
 from gputwin.studies.comparison import Comparison
 from gputwin.studies.comparison.by_job import by_job
+from gputwin.studies.comparison.compare import DURATIONS
 from gputwin.studies.comparison.verdict import remarks
 from gputwin.studies.study.run import Outcome
 from gputwin.studies.study.verdict import Verdict, verdict_of
@@ -32,6 +34,8 @@ MOST_SHOWN = 10
 """Scenarios in the figures; the table has all."""
 _FIRST = ("scenario", "mean wait", "p95 wait", "mean JCT", "fairness", "fragmentation", "stops", "cost", "energy (kWh)")
 """Columns that stand first, since a terminal leaves out the last."""
+_MOST_NAMED = 12
+"""Scenarios whose names fit above their points."""
 _NOTE = (
     "Differences are paired twice. By seed: the same jobs under both scenarios, one difference per replicate, Student's "
     "interval over replicates; it says what other traces of this kind would give. By job: each job against itself, a "
@@ -136,13 +140,15 @@ def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:
     frame = means.select("scenario", x, y).with_columns(
         pl.col("scenario").is_in(list(verdict.front)).alias("is_on_front")
     )
-    figure = blank(xaxis={"title": f"{x}, s" if "wait" in x else x}, yaxis={"title": y}, showlegend=True)
+    size, unit = duration_unit(frame[x]) if x in DURATIONS else (1.0, "")
+    figure = blank(xaxis={"title": f"{x}, {unit}" if unit else x}, yaxis={"title": y}, showlegend=True)
     for is_on, name in ((True, "on the Pareto front"), (False, "beaten by another")):
         part = frame.filter(pl.col("is_on_front") == is_on).sort(x)
         figure.add_scatter(
-            x=part[x].to_list(),
+            x=(part[x] / size).to_list(),
             y=part[y].to_list(),
-            mode="markers",
+            mode="markers+text" if frame.height <= _MOST_NAMED else "markers",
+            textposition="top center",
             name=name,
             marker={"size": 10, "symbol": "circle" if is_on else "circle-open"},
             text=[plain(label, 60) for label in part["scenario"]],

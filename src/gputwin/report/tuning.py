@@ -109,7 +109,9 @@ def _losses(result: Tuned, names: list[str]) -> FigurePart:
             "windows": [len(result.scores[i]) for i, _ in best],
         }
     )
-    figure = blank(height=120 + 26 * frame.height, xaxis={"title": "mean loss", "rangemode": "tozero"})
+    figure = blank(
+        height=120 + 26 * frame.height, xaxis={"title": "mean loss, present configuration = 1", "rangemode": "tozero"}
+    )
     figure.add_bar(
         x=frame["mean_loss"].to_list(),
         y=[plain(name, 60) for name in frame["configuration"]],
@@ -121,7 +123,8 @@ def _losses(result: Tuned, names: list[str]) -> FigurePart:
     figure.update_layout(showlegend=False)
     figure.add_vline(x=1.0, annotation_text="present")
     caption = (
-        "Shorter is better. The shortest bar is partly luck, so the verdict comes from windows that tuning never saw."
+        "The loss weighs the objectives, each relative to the present configuration on the same window; shorter is better. "
+        "The shortest bar is partly luck, so the verdict comes from windows that tuning never saw."
     )
     return FigurePart("tuning-losses", "Loss of each configuration while tuning", figure, caption, frame)
 
@@ -130,7 +133,10 @@ def _regret(result: Tuned) -> FigurePart:
     frame = pl.DataFrame({"simulation": list(range(1, len(result.regret) + 1)), "regret": list(result.regret)})
     figure = blank(xaxis={"title": "simulations"}, yaxis={"title": "cumulative regret", "rangemode": "tozero"})
     figure.add_scatter(x=frame["simulation"].to_list(), y=frame["regret"].to_list(), mode="lines")
-    caption = f"{result.study.algorithm}: a curve that flattens has found the best configurations."
+    caption = (
+        f"Loss beyond the best configuration's, added up over the simulations of the algorithm {result.study.algorithm}. A "
+        "curve that flattens has found the best configurations."
+    )
     return FigurePart("tuning-regret", "Regret", figure, caption, frame)
 
 

@@ -79,7 +79,7 @@
       if (document.body.classList.contains("brief")) layout.height = BRIEF_HEIGHT;
       else if (rows) layout.height = Math.min(layout.height, Math.max(100 + paper.row * rows, paper.height));
       else if (layout.height <= ORDINARY_HEIGHT) layout.height = Math.min(layout.height, paper.height);
-      else if (layout.yaxis2) layout.height = Math.min(layout.height, paper.panels);
+      else if (layout.yaxis2) layout.height = Math.min(layout.height, Math.max(paper.panels, 0.65 * layout.height));
       if (rows) layout.yaxis = { ...layout.yaxis, dtick: 1 };
       if (paper === PRINTED) return;
       layout.margin = { l: 44, r: 10, t: 18, b: 34 };

@@ -57,7 +57,10 @@ async def forecast(service: Service, id_: str, request: ForecastRequest | None) 
     page = _page(service, id_, "forecast", "Forecast")
     asked = request or ForecastRequest()
     is_serving = service.workspace.trace_record(id_)["is_serving"]
-    targets = [("arrivals", "arrivals: what is asked for anew"), ("in-force", "in force: what runs at a time")]
+    targets = [
+        ("arrivals", "arrivals: what new jobs ask for"),
+        ("in-force", "in force: what running and waiting jobs ask for"),
+    ]
     if is_serving:
         targets = [("requests", "requests")]
     widths = [(60, "1 minute"), (300, "5 minutes"), (900, "15 minutes"), (3600, "1 hour"), (86400, "1 day")]
