@@ -48,14 +48,17 @@ def fairness_from(rule: str, quotas: str, guarantees: str, terms: Sequence[str],
     return {**given, "policy": policy, "tenants": tenants}
 
 
-def queues_from(rule: str, queues: str, default_queue: str, quotas: str) -> object:
-    """Return the rule of fairness between Kueue's queues; None where no queues are given."""
+def queues_from(rule: str, queues: str, default_queue: str, others: bool) -> object:
+    """Return the rule of fairness between Kueue's queues; None where no queues are given.
+
+    `others`: whether other options say what tenants may hold.
+    """
     from gputwin.core.errors import UserError
 
     if not (queues or default_queue):
         return None
-    if quotas:
-        raise UserError("--queues has the quotas; leave out --quota and --guarantee")
+    if others:
+        raise UserError("--queues has the quotas and weights; leave out --quota, --guarantee, --tenant and --tenants")
     return {
         "policy": rule or "kueue-classical",
         "queues": queues or None,

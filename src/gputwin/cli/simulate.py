@@ -200,7 +200,7 @@ def run(
         "order": order if slurm_conf is None else order_of_slurm_conf(slurm_conf, order, warn),
         "backfill": backfill,
         "placement": placement,
-        "fairness": queues_from(fairness, queues, default_queue, quota or guarantee)
+        "fairness": queues_from(fairness, queues, default_queue, bool(quota or guarantee or tenant or tenants))
         or fairness_from(fairness, quota, guarantee, tenant or [], tenants),
         "planner": {"policy": planner, "round_seconds": seconds_of(round)} if planner else None,
         "preemption": preempt,

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 import yaml
+from typer.testing import CliRunner
 
 from gputwin.cli.fairness import fairness_from
+from gputwin.cli.main import app
 from gputwin.core.errors import UserError
 from gputwin.simulation.scenario import scenario_of
 from gputwin.simulation.tenants import Fairness, Terms
@@ -48,6 +50,18 @@ def test_terms_from_the_command_line(tmp_path: Path) -> None:
     for text in ("a", "a:", ":weight=2"):
         with pytest.raises(UserError, match="write NAME:weight=2"):
             fairness_from("hdrf", "", "", [text], None)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [["--quota", "a=1"], ["--guarantee", "a=1"], ["--tenant", "a:weight=2"], ["--tenants", "tenants.yaml"]],
+    ids=lambda option: option[0],
+)
+def test_what_queues_say_already_cannot_be_given_again(option: list[str]) -> None:
+    """Weights of tenants were ignored in silence."""
+    command = ["simulate", TRACE["trace"], "--queues", "queues.yaml", *option]
+    with pytest.raises(UserError, match="leave out --quota, --guarantee, --tenant and --tenants"):
+        CliRunner().invoke(app, command, catch_exceptions=False)
 
 
 def test_a_scenario_with_fairness_is_the_same_after_writing_and_reading() -> None:
