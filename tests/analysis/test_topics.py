@@ -15,6 +15,7 @@ from gputwin.analysis import Analysis, analyze
 from gputwin.analysis.distributions import distribution_by
 from gputwin.analysis.frames import lazy
 from gputwin.analysis.serving import correlations
+from gputwin.analysis.verdict import verdict
 from gputwin.analysis.words import amount, metric
 from gputwin.core.units import format_duration
 from gputwin.traces.locate import open_trace
@@ -47,6 +48,13 @@ def test_shares_of_users_are_of_all_tasks_also_of_those_that_name_no_user() -> N
     ]
     texts = [remark.text for topic in analysis.topics for remark in topic.remarks]
     assert "The most active 1 of 2 users submit 25.0 % of the tasks." in texts
+
+
+def test_a_queue_too_short_to_fill_a_bin_is_not_called_none() -> None:
+    tasks = [task(str(i), 3600 * i, 3600 * i + 60, 3600 * i + 900) for i in range(100)]
+    found = verdict(of({"tasks": tasks})).text
+    assert found.startswith("Tasks hardly wait: 95 % start within ")
+    assert "queues" not in found
 
 
 def test_metrics_and_classes_read_as_words() -> None:

@@ -16,10 +16,11 @@ from gputwin.report.answer import answer_of
 from gputwin.report.html import render
 from gputwin.report.page import Bullets, Card, Cards, Findings, Remark, Statement
 from tests.conftest import AXE, needs_axe
-from tests.report.browser import DESKTOP, PHONE, Look, Measures, axe, look_at, page_of
+from tests.report.browser import DESKTOP, PHONE, Look, Measures, axe, look_at, open_all, page_of
 from tests.report.samples import Page, trace_of
 
 TRACE = "synthetic:pai2020?jobs=600"
+MOST_PAGES_OPEN = 20
 
 
 @pytest.fixture(scope="module")
@@ -201,6 +202,15 @@ def test_printed_pages(browser: Any, tmp_path: Path, flags: list[str], most: int
     with page_of(browser, path) as page:
         printed = page.pdf(prefer_css_page_size=True)
     assert 1 <= len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= most
+
+
+def test_all_sections_open_print_two_figures_in_a_row(browser: Any, tmp_path: Path) -> None:
+    path = tmp_path / "r.html"
+    assert main(["report", TRACE, "--cluster", "pai2020", "-o", str(path), "--quiet"]) == 0
+    with page_of(browser, path) as page:
+        open_all(page)
+        printed = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= MOST_PAGES_OPEN
 
 
 def test_the_closed_section_of_a_plan_is_printed_with_its_answer(browser: Any, tmp_path: Path) -> None:

@@ -164,7 +164,7 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         remarks.append(
             Remark(
                 f"On average {time_mean(series, 'queued'):,.1f} tasks queue, {top['queued']:,.0f} in the fullest "
-                f"{bin_words(series)}; at least one does in {share(busy)} of the time.",
+                f"{bin_words(series)}{f'; at least one does in {share(busy)} of the time' if busy > 0 else ''}.",
                 matters=0,
             )
         )

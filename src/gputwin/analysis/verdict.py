@@ -90,5 +90,6 @@ def _held(analysis: Analysis) -> str:
     if "queued" in series.columns and float(series["queued"].sum()) > 0:
         seconds = pl.col("seconds")
         busy = series.select((seconds * (pl.col("queued") >= 1)).sum() / seconds.sum()).item()
-        text += f"; {share(busy)} of the time at least one task queues"
+        # Means over bins: with short queues none may reach one task though some wait.
+        text += f"; {share(busy)} of the time at least one task queues" if busy > 0 else ""
     return f"{text}."

@@ -149,6 +149,7 @@ def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:
             y=part[y].to_list(),
             mode="markers+text" if frame.height <= _MOST_NAMED else "markers",
             textposition="top center",
+            cliponaxis=False,
             name=name,
             marker={"size": 10, "symbol": "circle" if is_on else "circle-open"},
             text=[plain(label, 60) for label in part["scenario"]],
