@@ -240,7 +240,7 @@ def test_serving_metrics_latency_and_cold_starts() -> None:
     assert topic is not None
     texts = " ".join(r.text for r in topic.remarks)
     assert "LoRA 4.1 s. Loading a LoRA costs 2.0 times an inference (2.0 s)" in texts
-    assert "With 1 adapters a request takes 5 s, with 0 2 s: 2.5 times" in texts
+    assert "With 1 adapters a request takes 5 s, with 0 it takes 2 s: 2.5 times" in texts
 
 
 def test_distribution_functions_are_exact_at_their_points() -> None:
@@ -289,4 +289,4 @@ def test_arrivals_are_judged_by_intervals_that_bring_a_task_or_more() -> None:
     found = of({"tasks": [task(str(i), t, t, t + 60) for i, t in enumerate(times)]})
     said = [r.text for topic in found.topics for r in topic.remarks if r.text.startswith("Tasks arrive")]
     assert len(said) == 1
-    assert said[0].startswith("Tasks arrive in strong bursts: the busiest 1 d brings ")
+    assert said[0].startswith("Tasks arrive in strong bursts: the busiest day brings ")
