@@ -39,5 +39,5 @@ def test_what_the_many_others_wait_for_among_themselves_is_for_each_other() -> N
     causes = pl.DataFrame({"tenant": ["b"], "cause": ["gpu_shortage"], "gpu_hours": [100.0]})
     (said,) = TenantView(tenants, pl.DataFrame(charged), causes).sentences()
     assert said.startswith(
-        "a holds most of what others wait for: 10 GPU-hours, 10.0 % of what tenants wait for each other,"
+        "a holds most of what others wait for: 10 GPU-hours, 10.0 % of all waiting for what others hold,"
     )
