@@ -173,7 +173,7 @@ def test_from_the_command_line(capsys, tmp_path):
 
 
 def test_a_job_that_ran_faster_counts_no_more_than_the_time_it_held() -> None:
-    # 100 s of work on twice the GPUs: 50 s, of which 10 s were lost and done again; and 40 s of work at full speed.
+    # 100 s of work on a GPU twice as fast: 50 s, and 10 s that were lost and done again; and 40 s of work at full speed.
     jobs = pl.DataFrame(
         {
             "outcome": ["finished", "finished"],
@@ -181,8 +181,9 @@ def test_a_job_that_ran_faster_counts_no_more_than_the_time_it_held() -> None:
             "duration_seconds": [100.0, 40.0],
             "jct_seconds": [60.0, 45.0],
             "wait_seconds": [0.0, 5.0],
-            "slow_gpu_model_seconds": [0.0, 0.0],
-            "slow_size_seconds": [-50.0, 0.0],
+            "slow_gpu_model_seconds": [-50.0, 0.0],
+            "slow_size_seconds": [0.0, 0.0],
         }
     )
-    assert effective_training_time_ratio(jobs) == pytest.approx((50 + 40) / (60 + 40))
+    held = pl.Series([60.0, 40.0])
+    assert effective_training_time_ratio(jobs, held) == pytest.approx((50 + 40) / (60 + 40))

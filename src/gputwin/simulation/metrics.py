@@ -111,19 +111,26 @@ def jain_fairness(finished: pl.DataFrame) -> float | None:
     return float(x.sum() ** 2 / (x.size * (x**2).sum())) if x.size and (x**2).sum() > 0 else None
 
 
-def effective_training_time_ratio(jobs: pl.DataFrame) -> float | None:
+def effective_training_time_ratio(jobs: pl.DataFrame, gpu_seconds: pl.Series) -> float | None:
     """Return the share of the GPU time that finished jobs held in which work was done that counted, at full speed.
 
-    The rest went to lost work, saving, restarting, resizing and slow GPUs. After Kokolis et al., HPCA'25, without waits.
+    `gpu_seconds`: what each job held. The rest went to lost work, saving, restarting, resizing, slow GPUs and sizes that
+    scale badly. After Kokolis et al., HPCA'25, without waits.
     """
-    done = jobs.filter((pl.col("outcome") == "finished") & (pl.col("gpu_milli") > 0))
-    gpus = done["gpu_milli"].to_numpy().astype(np.float64)
-    held = (done["jct_seconds"] - done["wait_seconds"]).to_numpy()
-    # A job that ran faster than expected, on more or better GPUs, gained time: it counts no more than it held.
-    gained = done.select(pl.sum_horizontal(pl.col("^slow_.*_seconds$"), pl.lit(0.0)).clip(upper_bound=0.0)).to_series()
-    total = float((gpus * held).sum())
-    counted = float((gpus * (done["duration_seconds"] + gained).to_numpy()).sum())
-    return counted / total if total > 0 else None
+    done = (
+        jobs.with_columns(gpu_seconds.alias("held"))
+        .filter((pl.col("outcome") == "finished") & (pl.col("gpu_milli") > 0))
+        .with_columns(
+            ran=pl.col("jct_seconds") - pl.col("wait_seconds"),
+            worked=pl.sum_horizontal("duration_seconds", pl.col("^slow_.*_seconds$")),
+            work=pl.col("gpu_milli") / WHOLE_GPU_MILLI * pl.col("duration_seconds"),
+        )
+        .filter(pl.col("ran") > 0)
+    )
+    total = float(done["held"].sum())
+    # A job that was faster than expected, on better or fewer GPUs, counts for what it held while it worked, no more.
+    counted = done.select(pl.min_horizontal("work", pl.col("held") * pl.col("worked") / pl.col("ran")).sum()).item()
+    return float(counted) / total if total > 0 else None
 
 
 def load_balance(segments: pl.DataFrame, placements: pl.DataFrame, nodes: pl.DataFrame) -> float | None:

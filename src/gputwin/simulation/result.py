@@ -18,7 +18,7 @@ from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.checkpoint_writers import writers_of
 from gputwin.simulation.completion import completion_parts, completion_totals
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
-from gputwin.simulation.engine.state.records import WHOLE
+from gputwin.simulation.engine.state.records import WHOLE, Floats
 from gputwin.simulation.engine.state.series import FRAGMENTED, RAN, RUNNING_JOBS, USED, WAITED, WAITING_JOBS
 from gputwin.simulation.fairness.measures import shares_over_time
 from gputwin.simulation.goodput import goodput_of
@@ -134,7 +134,9 @@ def result_of(
     )
     if has_changes(run):
         summary["stops"] = stops_by_reason(segments)
-        summary["effective_training_time_ratio"] = effective_training_time_ratio(jobs)
+        summary["effective_training_time_ratio"] = effective_training_time_ratio(
+            jobs, _gpu_seconds(jobs.height, segments, gpus)
+        )
         summary["completion_parts_nanoseconds"] = completion_totals(jobs)
         summary["completion_parts_seconds"] = completion_parts(summary["completion_parts_nanoseconds"])
         summary["goodput"] = goodput_of(run, segments, gpus)
@@ -162,6 +164,12 @@ def _weights(run: Run) -> dict[str, float]:
     """Return the weights of tenants that have their own."""
     fairness = run.scheduler.fairness
     return {} if fairness is None else {name: terms.weight for name, terms in fairness.tenants.items()}
+
+
+def _gpu_seconds(jobs: int, segments: pl.DataFrame, gpus: Floats) -> pl.Series:
+    """Return the GPU-seconds that each job held."""
+    seconds = (segments["end_time"] - segments["start_time"]).to_numpy()
+    return pl.Series(np.bincount(segments["job"].to_numpy(), seconds * gpus, jobs))
 
 
 def _jobs(run: Run) -> pl.DataFrame:

@@ -19,6 +19,7 @@ from gputwin.simulation.elasticity.curves import PROFILES, curve, curves
 from gputwin.simulation.elasticity.sizes import Demand, afs, optimus, pollux
 from gputwin.simulation.elasticity.workers import ElasticPlan
 from gputwin.simulation.interruptions import Checkpoints, Faults, Maintenance
+from gputwin.simulation.result import result_of
 from gputwin.simulation.rules import Changes
 from tests.oracles.cases import Case
 from tests.oracles.reference import Node
@@ -60,6 +61,13 @@ def test_a_resize_costs_its_time_and_is_not_made_where_it_saves_less():
     # 8 s would save 7.5: it goes on with two GPUs.
     done = grow(PAIR, "pollux", checkpoints=Checkpoints(resize_seconds=8))
     assert lived(done) == [(1, 0, 5, "finished"), (0, 0, 20, "finished")]
+
+
+def test_effective_training_time_counts_the_gpus_that_were_held():
+    # A holds 2 GPUs for 5 s and 4 for 9.5, of which 2 s are the resize; B holds 2 for 5: 58 GPU-seconds for 50 of work.
+    summary = result_of(grow(PAIR, "pollux", checkpoints=Checkpoints(resize_seconds=2))).summary
+    assert summary["effective_training_time_ratio"] == pytest.approx(50 / 58)
+    assert summary["goodput"]["goodput"] == pytest.approx(50 / 58)
 
 
 def test_speed_follows_the_curve_and_is_1_at_the_size_asked_for():
