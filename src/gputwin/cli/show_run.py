@@ -100,18 +100,12 @@ def _render_power(summary: dict[str, Any]) -> None:
 
 def _render_lives(summary: dict[str, Any]) -> None:
     """Print what interrupted jobs, and where the time from submission to end went."""
-    from gputwin.core.units import format_duration
+    from gputwin.simulation.completion import mean_parts
 
-    parts = summary.get("completion_parts_seconds")
-    if not parts:
+    rows = mean_parts(summary)
+    if not rows:
         return
-    total = sum(parts.values())
-    rows = [
-        [name.replace("_", " "), format_duration(abs(v) / max(summary["jobs"], 1)), percent(v / total, 1)]
-        for name, v in parts.items()
-        if v
-    ]
-    table("Where the time from submission to end went", ["part", "mean per job", "share"], rows)
+    table("Where the time from submission to end went", ["part", "mean per finished job", "share"], rows)
     _render_goodput(summary)
     writers = summary.get("checkpoint_writers")
     if writers and writers["saves"]:

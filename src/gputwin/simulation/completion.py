@@ -7,10 +7,12 @@ given to the largest part. Whole numbers then add up in any order, for a job and
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import polars as pl
 
-from gputwin.core.units import format_duration
+from gputwin.core.units import format_duration, percent
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 
 PER_SECOND = 1_000_000_000
@@ -82,6 +84,19 @@ def completion_parts(totals: dict[str, int]) -> dict[str, float]:
     parts = {part: value for part, value in totals.items() if not part.startswith("wait") and part != "completion"}
     order = ("service", "wait", "lost", "overhead", *(f"slow_{name}" for name in SLOWDOWNS))
     return {part: {**parts, "wait": waits}[part] / PER_SECOND for part in order if part == "wait" or part in parts}
+
+
+def mean_parts(summary: dict[str, Any]) -> list[tuple[str, str, str]]:
+    """Return each part with its mean over finished jobs and its share; below 0 where it made jobs faster."""
+    parts: dict[str, float] = summary.get("completion_parts_seconds") or {}
+    total, finished = sum(parts.values()), summary["outcomes"].get("finished", 0)
+    if not finished or total <= 0:
+        return []
+    return [
+        (part.replace("_", " "), f"{'-' if v < 0 else ''}{format_duration(abs(v) / finished)}", percent(v / total, 1))
+        for part, v in parts.items()
+        if v
+    ]
 
 
 def completion_lines(nanoseconds: dict[str, int]) -> list[str]:

@@ -9,6 +9,7 @@ from gputwin.core.units import format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
 from gputwin.report.sections.quota_tree import quota_tree
+from gputwin.simulation.completion import mean_parts
 from gputwin.simulation.goodput import PARTS
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.verdict import cause_words
@@ -82,17 +83,10 @@ def _causes(view: TenantView) -> FigurePart | None:
 
 def stops_section(result: SimulationResult) -> Section | None:
     """Return why running jobs were stopped and where their time went; None where nothing can be stopped."""
-    stops, parts = result.summary.get("stops"), result.summary.get("completion_parts_seconds")
-    if stops is None or not parts:
+    stops, time = result.summary.get("stops"), tuple(mean_parts(result.summary))
+    if stops is None or not time:
         return None
-    total = max(sum(parts.values()), 1e-12)
-    jobs = max(result.summary["jobs"], 1)
     by_reason = tuple((why.replace("_", " "), f"{count:,}") for why, count in stops.items())
-    time = tuple(
-        (name.replace("_", " "), format_duration(abs(v) / jobs), percent(v / total, 1))
-        for name, v in parts.items()
-        if v
-    )
     goodput = result.summary.get("goodput") or {}
     hours = {words: goodput.get(f"{name}_gpu_hours", 0.0) for name, words in PARTS.items()}
     held = max(sum(max(value, 0.0) for value in hours.values()), 1e-12)
@@ -107,7 +101,7 @@ def stops_section(result: SimulationResult) -> Section | None:
             TablePart("Evictions by reason", {"reason": Kind.TEXT, "times": Kind.NUMBER}, by_reason),
             TablePart(
                 "From submission to end",
-                {"part": Kind.TEXT, "mean per job": Kind.NUMBER, "share": Kind.NUMBER},
+                {"part": Kind.TEXT, "mean per finished job": Kind.NUMBER, "share": Kind.NUMBER},
                 time,
             ),
             TablePart(
