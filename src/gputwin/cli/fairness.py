@@ -103,7 +103,7 @@ def _terms_in(file: Path) -> dict[str, Any]:
 
 
 def order_of_slurm_conf(file: Path, order: str | None, warn: Callable[[str], None]) -> dict[str, Any]:
-    """Return the order slurm-multifactor with the values of a slurm.conf; warn of weights that have no effect."""
+    """Return the order slurm-multifactor with the values of a slurm.conf; warn of what has no effect."""
     from gputwin.core.errors import UserError
     from gputwin.simulation.slurm.config import read_priority_settings
     from gputwin.simulation.slurm.order import NAME, not_used, parameters_of
@@ -113,4 +113,6 @@ def order_of_slurm_conf(file: Path, order: str | None, warn: Callable[[str], Non
     settings = read_priority_settings(file)
     if without := not_used(settings):
         warn(f"{file}: {', '.join(without)} has no effect: traces have no such ratings of jobs")
+    if settings.not_simulated:
+        warn(f"{file}: {', '.join(settings.not_simulated)} is not simulated")
     return {"name": NAME, "parameters": parameters_of(settings)}

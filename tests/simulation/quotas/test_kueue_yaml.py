@@ -71,6 +71,15 @@ def test_quotas_limits_weights_and_policies_are_read(tmp_path: Path) -> None:
     [
         ("nominalQuota: 8", "nominalQuota: eight", "ClusterQueue vision: a100/nvidia.com/gpu.nominalQuota"),
         ("nominalQuota: 8", "nominalQuota: -8", "negative"),
+        ("nominalQuota: 8, ", "", "ClusterQueue vision: a100/nvidia.com/gpu.nominalQuota': none; give one"),
+        (
+            "lendingLimit: 2",
+            "lendLimit: 2",
+            "'lendLimit' is unknown; write one of name, nominalQuota, borrowingLimit, lendingLimit",
+        ),
+        ("reclaimWithinCohort: Any", "reclaimInCohort: Any", "vision: preemption': 'reclaimInCohort' is unknown"),
+        ("maxPriorityThreshold: 100", "maxPriority: 100", "vision: borrowWithinCohort': 'maxPriority' is unknown"),
+        ("weight: 1500m", "weigth: 1500m", "vision: fairSharing': 'weigth' is unknown; write weight"),
         ("reclaimWithinCohort: Any", "reclaimWithinCohort: Sometimes", "write one of Never, LowerPriority, Any"),
         ("{name: vision}", "{}", "without a name"),
         ("{name: speech}", "{name: vision}", "defined twice"),

@@ -129,7 +129,7 @@ def test_the_breakdown_adds_up_to_the_priority_the_engine_went_by(fair_tree: flo
 
 def test_from_the_command_line(tmp_path: Path) -> None:
     conf, out = tmp_path / "slurm.conf", tmp_path / "run"
-    conf.write_text(CONF)
+    conf.write_text(f"{CONF}\nPriorityUsageResetPeriod=MONTHLY\n")
     trace = "synthetic:philly?jobs=200&seed=3"
     options = ["--cluster", "homogeneous:2x8", "--order", NAME, "--slurm-conf", str(conf), "-o", str(out), "--json"]
     done = CliRunner().invoke(app, ["simulate", trace, *options])
@@ -137,6 +137,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     data = json.loads(done.stdout)
     assert data["manifest"]["scheduler"]["order_parameters"]["fairshare"] == 5000.0
     assert "PriorityWeightPartition has no effect" in done.stderr
+    assert "PriorityUsageResetPeriod is not simulated" in done.stderr
     assert 0 <= data["tenant_shares"]["share_error"]["mean"] <= data["tenant_shares"]["share_error"]["max"] <= 1
     told = CliRunner().invoke(app, ["explain", str(out), "longest"])
     assert "Its priority when it started was" in told.stdout

@@ -48,7 +48,16 @@ def test_a_slurm_conf_gives_its_priority_settings(tmp_path: Path) -> None:
         fair_tree=False,
         max_tres=True,
         not_normal=frozenset({"partition"}),
+        not_simulated=("PriorityFlags MAX_TRES",),
     )
+
+
+def test_what_is_not_simulated_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "slurm.conf"
+    more = "PriorityUsageResetPeriod=MONTHLY\nPrioritySiteFactorPlugin=none\n"
+    path.write_text(CONF.replace("MAX_TRES", "INCR_ONLY") + more)
+    settings = read_priority_settings(path)
+    assert settings.not_simulated == ("PriorityUsageResetPeriod", "PriorityFlags INCR_ONLY")
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ CPU_UNITS = 1000
 """Units of a CPU: amounts of CPU are counted in milli-CPU, all others as given."""
 
 _WITHIN = ("Never", "LowerPriority", "LowerOrNewerEqualPriority")
+_PREEMPTION = ("withinClusterQueue", "reclaimWithinCohort", "borrowWithinCohort")
 _RECLAIM = ("Never", "LowerPriority", "Any")
 
 
@@ -70,7 +71,9 @@ def _node(document: dict[str, Any], path: Path) -> QuotaNode:
     )
     if parent is not None and not isinstance(parent, str):
         raise InputError(f"'{shorten(parent)}' is not a name", file=path, field=f"{where}: cohort")
-    weight = _mapping(spec, "fairSharing", path, where).get("weight")
+    weight = _known(_mapping(spec, "fairSharing", path, where), ("weight",), path, f"{where}: fairSharing").get(
+        "weight"
+    )
     fair = 1.0 if weight is None else _quantity(weight, path, f"{where}: fairSharing.weight")
     policy = _policy(spec, path, where) if is_queue else PreemptionPolicy()
     return QuotaNode(name, parent, _quotas(spec, path, where), fair, is_queue, policy)
@@ -89,6 +92,9 @@ def _quotas(spec: dict[str, Any], path: Path, where: str) -> dict[FlavorResource
                 if fr in quotas:
                     raise InputError(f"{flavor_name}/{resource_name} twice", file=path, field=where, remedy="keep one")
                 at = f"{where}: {flavor_name}/{resource_name}"
+                _known(resource, ("name", *_AMOUNTS), path, at)
+                if resource.get("nominalQuota") is None:
+                    raise InputError("none", file=path, field=f"{at}.nominalQuota", remedy="give one, 0 to only borrow")
                 quotas[fr] = Quota(*(_amount(resource, k, d, path, at) for k, d in _AMOUNTS.items()))
     return quotas
 
@@ -103,8 +109,9 @@ def _amount(resource: dict[str, Any], key: str, default: float, path: Path, wher
 
 
 def _policy(spec: dict[str, Any], path: Path, where: str) -> PreemptionPolicy:
-    given = _mapping(spec, "preemption", path, where)
+    given = _known(_mapping(spec, "preemption", path, where), _PREEMPTION, path, f"{where}: preemption")
     borrow = _mapping(given, "borrowWithinCohort", path, where)
+    _known(borrow, ("policy", "maxPriorityThreshold"), path, f"{where}: borrowWithinCohort")
     threshold = borrow.get("maxPriorityThreshold")
     if threshold is not None and (isinstance(threshold, bool) or not isinstance(threshold, int)):
         raise InputError(f"'{shorten(threshold)}' is not a priority", file=path, field=f"{where}: maxPriorityThreshold")
@@ -114,6 +121,14 @@ def _policy(spec: dict[str, Any], path: Path, where: str) -> PreemptionPolicy:
         _choice(borrow, "policy", ("Never", "LowerPriority"), path, f"{where}: borrowWithinCohort") != "Never",
         threshold,
     )
+
+
+def _known(given: dict[str, Any], fields: tuple[str, ...], path: Path, where: str) -> dict[str, Any]:
+    """Return the mapping; a field that Kueue does not have would be a limit that is silently not kept."""
+    if unknown := [key for key in given if key not in fields]:
+        write = fields[0] if len(fields) == 1 else f"one of {', '.join(fields)}"
+        raise InputError(f"'{shorten(unknown[0])}' is unknown", file=path, field=where, remedy=f"write {write}")
+    return given
 
 
 def _choice(given: dict[str, Any], key: str, choices: tuple[str, ...], path: Path, where: str) -> str:

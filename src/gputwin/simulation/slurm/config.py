@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -23,6 +24,7 @@ def read_priority_settings(path: Path) -> PrioritySettings:
         raise InputError(f"cannot be read: {error}", file=path) from None
     found: dict[str, Any] = {}
     kind: str | None = None
+    others: list[str] = []
     for row, line in _lines(text):
         name, equals, value = (part.strip() for part in line.partition("="))
         if name.lower() == "prioritytype":
@@ -34,6 +36,10 @@ def read_priority_settings(path: Path) -> PrioritySettings:
                 found |= _READ[name.lower()](value)
             except ValueError as error:
                 raise InputError(str(error), file=path, row=row, field=name) from None
+        elif name.lower() in _NOT_SIMULATED:
+            others += [name] if value.upper() not in ("", "NONE") else []
+        elif name.lower().startswith("priority"):
+            raise InputError("unknown", file=path, row=row, field=name, remedy=_meant(name))
     if kind is not None and kind != "priority/multifactor":
         raise InputError(
             f"PriorityType is '{shorten(kind)}', so jobs go in order of submission",
@@ -42,7 +48,13 @@ def read_priority_settings(path: Path) -> PrioritySettings:
         )
     if not found:
         raise InputError("no Priority… line in it", file=path, remedy="give a slurm.conf with PriorityWeight… lines")
-    return dataclasses.replace(PrioritySettings(), **found)
+    others += [f"PriorityFlags {flag}" for flag in found.pop("not_simulated", ())]
+    return dataclasses.replace(PrioritySettings(), **found, not_simulated=tuple(others))
+
+
+def _meant(name: str) -> str:
+    near = difflib.get_close_matches(name.lower(), _NAMES, n=1)
+    return f"write {_NAMES[near[0]]}" if near else "see Slurm's documentation of slurm.conf"
 
 
 def _lines(text: str) -> list[tuple[int, str]]:
@@ -124,16 +136,44 @@ _NOT_NORMAL = {
 
 
 def _flags(value: str) -> dict[str, Any]:
-    flags = {flag.strip().upper() for flag in value.split(",")}
+    flags = {flag.strip().upper() for flag in value.split(",")} - {""}
+    if unknown := flags - _FLAGS:
+        raise ValueError(f"'{shorten(min(unknown))}' is unknown; write one of {', '.join(sorted(_FLAGS))}")
     raw = {name for flag, name in _NOT_NORMAL.items() if flag in flags or "NO_NORMAL_ALL" in flags}
     return {
         "fair_tree": not flags & {"NO_FAIR_TREE", "DEPTH_OBLIVIOUS"},
         "max_tres": "MAX_TRES" in flags,
         "size_per_time": "SMALL_RELATIVE_TO_TIME" in flags,
         "not_normal": frozenset(raw),
+        "not_simulated": tuple(sorted(flags & _FLAGS_NOT_SIMULATED)),
     }
 
 
+_FLAGS_NOT_SIMULATED = {
+    "ACCRUE_ALWAYS",
+    "CALCULATE_RUNNING",
+    "INCR_ONLY",
+    "MAX_TRES",
+    "MAX_TRES_GRES",
+    "NO_NORMAL_ALL",
+    "NO_NORMAL_QOS",
+    "NO_NORMAL_TRES",
+}
+"""Flags without which a run goes on: a note says so."""
+_FLAGS = {
+    *_NOT_NORMAL,
+    *_FLAGS_NOT_SIMULATED,
+    "FAIR_TREE",
+    "NO_FAIR_TREE",
+    "DEPTH_OBLIVIOUS",
+    "SMALL_RELATIVE_TO_TIME",
+}
+_NOT_SIMULATED = {
+    "priorityparameters",
+    "prioritysitefactorparameters",
+    "prioritysitefactorplugin",
+    "priorityusageresetperiod",
+}
 _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "priorityweightage": _weight("age"),
     "priorityweightassoc": _weight("assoc"),
@@ -149,3 +189,23 @@ _READ: dict[str, Callable[[str], dict[str, Any]]] = {
     "priorityfavorsmall": _yes("favor_small"),
     "priorityflags": _flags,
 }
+_NAMES = {
+    name.lower(): name
+    for name in (
+        "PriorityType",
+        "PriorityWeightAge",
+        "PriorityWeightAssoc",
+        "PriorityWeightFairshare",
+        "PriorityWeightJobSize",
+        "PriorityWeightPartition",
+        "PriorityWeightQOS",
+        "PriorityWeightTRES",
+        "PriorityMaxAge",
+        "PriorityDecayHalfLife",
+        "PriorityCalcPeriod",
+        "FairShareDampeningFactor",
+        "PriorityFavorSmall",
+        "PriorityFlags",
+    )
+}
+"""How Slurm's documentation writes them."""

@@ -38,6 +38,8 @@ class PrioritySettings:
     """Job size is divided by the time limit (SMALL_RELATIVE_TO_TIME)."""
     not_normal: frozenset[str] = frozenset()
     """Which of assoc, partition, qos and tres are taken as they are, not over the highest (NO_NORMAL_*)."""
+    not_simulated: tuple[str, ...] = ()
+    """Other parameters and flags of Slurm's that were given."""
 
 
 class Factors(NamedTuple):
