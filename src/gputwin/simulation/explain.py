@@ -17,6 +17,7 @@ from gputwin.core.errors import UserError
 from gputwin.simulation.completion import completion_of
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE
+from gputwin.simulation.explain_preemption import has_rounds, queues_missing
 from gputwin.simulation.explain_stops import displaced_by, quota_of, sizes_of, stops_of
 from gputwin.simulation.explanation import Explanation
 from gputwin.simulation.neighbours import neighbours_of
@@ -46,6 +47,7 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
     submit, start = job["submit_time"], job["start_time"]
     waited, slowed = job["wait_seconds"], float(job.get("slow_neighbours_seconds") or 0.0)
     causes = {name: float(job.get(f"wait_{name}_seconds") or 0.0) for name in CAUSE_NAMES}
+    gone = queues_missing(result)
     groups = result.groups.filter(pl.col("shape") == job["shape"])
     later = result.jobs.filter((pl.col("submit_time") > submit) & (pl.col("start_time") < (start or np.inf)))
     return Explanation(
@@ -62,6 +64,7 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         holders=_holders(result, job["row"], submit, start, groups) if waited else [],
         overtaken_by=later.height if waited else 0,
         overtakers=_brief(later.sort("gpu_milli", descending=True)) if waited else [],
+        has_rounds=has_rounds(result),
         was_running=bool(job.get("was_running")),
         priority_at_submit=priority_parts(result, job, submit) if waited else None,
         priority_at_start=priority_parts(result, job, start) if waited else None,
@@ -69,7 +72,8 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         displaced=displaced_by(result, job["row"]),
         sizes=sizes_of(result, job["row"]),
         quota=quota_of(result, job["tenant"], submit),
-        quota_limits=quota_limits(result, job["row"]) if causes["quota_or_fairness"] else [],
+        quota_limits=[] if gone or not causes["quota_or_fairness"] else quota_limits(result, job["row"]),
+        queues_missing=gone,
         slowed_by_neighbours_seconds=slowed,
         neighbours=neighbours_of(result, job["row"]) if slowed > 0 else [],
         completion_nanoseconds=next(completion_of(rows).iter_rows(named=True), {}),

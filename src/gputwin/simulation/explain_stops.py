@@ -8,6 +8,7 @@ import polars as pl
 
 from gputwin.core.units import format_duration
 from gputwin.simulation.engine.state.records import WHOLE
+from gputwin.simulation.explain_preemption import why_preempted
 from gputwin.simulation.result import SimulationResult
 
 _SHOWN = 5
@@ -17,7 +18,13 @@ _STOPS = ("preempted", "failed", "drained")
 def stops_of(result: SimulationResult, row: int) -> list[dict[str, Any]]:
     """Return when and why the job in this row was stopped, and the job that took its place, if one did."""
     found = _segments(result).filter((pl.col("job") == row) & pl.col("why").is_in(_STOPS))
-    return [_told(result, segment, "by") for segment in found.sort("end_time").to_dicts()]
+    tenant = result.jobs["tenant"][row]
+    return [_with_reason(result, tenant, _told(result, s, "by")) for s in found.sort("end_time").to_dicts()]
+
+
+def _with_reason(result: SimulationResult, tenant: str, stop: dict[str, Any]) -> dict[str, Any]:
+    preempted = stop["why"] == "preempted"
+    return {**stop, "reason": why_preempted(result, tenant, stop["tenant"]) if preempted else ""}
 
 
 def displaced_by(result: SimulationResult, row: int) -> list[dict[str, Any]]:
@@ -67,10 +74,13 @@ def stop_lines(stops: list[dict[str, Any]], displaced: list[dict[str, Any]]) -> 
     """Return sentences about them."""
     lines = []
     if stops:
-        times = "once" if len(stops) == 1 else f"{len(stops)} times"
+        times = "once" if len(stops) == 1 else f"{len(stops):,} times"
         parts = [_sentence(s) for s in stops[:_SHOWN]]
-        more = f"; and {len(stops) - _SHOWN} more" if len(stops) > _SHOWN else ""
+        more = f"; and {len(stops) - _SHOWN:,} more" if len(stops) > _SHOWN else ""
         lines.append(f"It was stopped {times}: {'; '.join(parts)}{more}.")
+        # What no other job caused is said once.
+        if reason := next((s["reason"] for s in stops if s["reason"] and not s["job_id"]), ""):
+            lines.append(f"It was preempted {reason}.")
     if displaced:
         names = ", ".join(f"{d['job_id']} ({d['tenant']})" for d in displaced[:_SHOWN])
         more = f" and {len(displaced) - _SHOWN} more" if len(displaced) > _SHOWN else ""
@@ -80,7 +90,10 @@ def stop_lines(stops: list[dict[str, Any]], displaced: list[dict[str, Any]]) -> 
 
 def _sentence(stop: dict[str, Any]) -> str:
     when = f"{stop['why']} after {format_duration(stop['ran_seconds'])}"
-    return f"{when} by job {stop['job_id']} ({stop['tenant']})" if stop["job_id"] else when
+    if stop["job_id"]:
+        when = f"{when} by job {stop['job_id']} ({stop['tenant']})"
+        return f"{when}, {stop['reason']}" if stop["reason"] else when
+    return when
 
 
 def _segments(result: SimulationResult) -> pl.DataFrame:

@@ -33,6 +33,8 @@ class Explanation(Shown):
     """Jobs that held GPUs it might have had, by GPU-hours held during its wait."""
     overtaken_by: int
     overtakers: list[dict[str, Any]]
+    has_rounds: bool = False
+    """A planner, or a policy of sizes, says at rounds who has GPUs."""
     was_running: bool = False
     """It ran when the trace began."""
     priority_at_submit: PriorityParts | None = None
@@ -48,6 +50,8 @@ class Explanation(Shown):
     """GPUs its tenant may hold at most, and held when it came."""
     quota_limits: list[QuotaLimit] = field(default_factory=list)
     """Limits of ClusterQueues and Cohorts that held it back, the longest first."""
+    queues_missing: str = ""
+    """The file of queues of the run, where it is not there any more: then their limits are not known."""
     slowed_by_neighbours_seconds: float = 0.0
     neighbours: list[dict[str, Any]] = field(default_factory=list)
     """Jobs that shared a GPU with it, by seconds × share of a GPU, where they slowed it."""
@@ -73,7 +77,7 @@ class Explanation(Shown):
         ]
 
     def _wait_story(self) -> list[str]:
-        gpus = f"{self.gpus:g} GPU{'' if self.gpus == 1 else 's'}"
+        gpus = _gpus(self.gpus)
         what = f"{self.instances} instance{'s' if self.instances != 1 else ''} with {gpus} in all"
         lines = [f"Job {self.job_id} ({self.tenant}) asked for {what}."]
         if self.wait_seconds is None and self.start_time is not None:
@@ -86,18 +90,23 @@ class Explanation(Shown):
         lines.append(f"It waited {format_duration(self.wait_seconds)}.")
         causes = sorted(((v, k) for k, v in self.causes_seconds.items() if v > 0), reverse=True)
         if causes:
-            parts = [f"{format_duration(v)} ({percent(v / self.wait_seconds)}) {_WORDS[k]}" for v, k in causes]
+            parts = [f"{format_duration(v)} ({percent(v / self.wait_seconds)}) {self._why(k)}" for v, k in causes]
             lines.append("Of that: " + "; ".join(parts) + ".")
         if self.quota is not None and self.causes_seconds.get("quota_or_fairness"):
             most, held = self.quota["gpus_at_most"], self.quota["gpus_held_at_submission"]
             lines.append(f"Its tenant may hold {most:g} GPUs at most and held {held:g} when it came.")
         lines += limit_lines(self.quota_limits)
+        if self.queues_missing:
+            lines.append(
+                f"Which limit held it back is not known: {self.queues_missing}, which the run was made with, is gone."
+            )
         soonest = self.wait_seconds
         for relaxed, after in self.could_have_started.items():
             # What helps no more than something named before it is not worth a sentence.
             if after is not None and after < soonest:
                 soonest = after
-                lines.append(f"With {relaxed}, it could have started after {format_duration(after)}.")
+                when = f"after {format_duration(after)}" if after > 0 else "at once"
+                lines.append(f"With {relaxed}, it could have started {when}.")
         if self.overtaken_by:
             lines.append(f"{self.overtaken_by:,} jobs that came later started before it.")
         for when, found in (("was submitted", self.priority_at_submit), ("started", self.priority_at_start)):
@@ -106,10 +115,20 @@ class Explanation(Shown):
         if self.holders:
             top = self.holders[0]
             lines.append(
-                f"Job {top['job_id']} held most of what it needed: {top['gpus']:g} GPUs, "
+                f"Job {top['job_id']} held most of what it needed: {_gpus(top['gpus'])}, "
                 f"{top['gpu_hours']:,.1f} GPU-hours during the wait."
             )
         return lines + about_stops
+
+    def _why(self, cause: str) -> str:
+        return _ROUND if self.has_rounds and cause == "quota_or_fairness" else _WORDS[cause]
+
+
+_ROUND = "until the plan of a round gave it GPUs"
+
+
+def _gpus(number: float) -> str:
+    return f"{number:g} GPU{'' if number == 1 else 's'}"
 
 
 _WORDS = {

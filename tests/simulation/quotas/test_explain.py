@@ -65,6 +65,27 @@ def test_first_one_limit_then_another(tmp_path: Path) -> None:
     assert [(limit.kind, limit.seconds) for limit in found.quota_limits] == [("Cohort", 5.5), ("ClusterQueue", 1)]
 
 
+def test_who_had_to_yield_is_told_why_and_what_kept_it_out(tmp_path: Path) -> None:
+    """a borrows 2 of b's GPUs until b reclaims them at 4; its two jobs are held back until b's have ended at 9."""
+    mine, theirs = queue("a", 2), queue("b", 2, "all", {"reclaimWithinCohort": "Any"})
+    jobs = [("a", 0.0, 10.0, 1)] * 4 + [("b", 4.0, 5.0, 1)] * 2
+    found = told(tmp_path, [mine, theirs], jobs, "j0")
+    assert [(limit.kind, limit.name, limit.seconds) for limit in found.quota_limits] == [("Cohort", "all", 5)]
+    assert "preempted after 4 s by job j4 (b), whose ClusterQueue b took back quota in the cohort." in " ".join(
+        found.story()
+    )
+
+
+def test_without_the_file_of_queues_all_else_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "queues.yaml"
+    jobs = [("a", 0.0, 10.0, 3), ("a", 1.0, 5.0, 1)]
+    told(tmp_path, [queue("a", 2, borrowingLimit=1), queue("b", 4)], jobs, "j1")
+    file.unlink()
+    found = gputwin.explain(gputwin.SimulationResult.open(tmp_path / "run"), "j1")
+    assert found.quota_limits == []
+    assert f"Which limit held it back is not known: {file}, which the run was made with, is gone." in found.story()
+
+
 def test_who_was_not_held_back_by_a_quota_has_no_limits(tmp_path: Path) -> None:
     found = told(tmp_path, [queue("a", 8, None)], [("a", 0, 5, 8), ("a", 1, 5, 8)], "j0")
     assert found.quota_limits == []

@@ -48,7 +48,7 @@ def limit_lines(limits: list[QuotaLimit]) -> list[str]:
 
 
 def quota_limits(result: SimulationResult, row: int) -> list[QuotaLimit]:
-    """Return the limits of queues and cohorts that the job in this row met before its first start, the longest first."""
+    """Return the limits of queues and cohorts that the job in this row met whenever it waited, the longest first."""
     fairness = result.scenario.fairness if "scenario" in result.manifest else None
     if fairness is None or not FAIRNESS.get(fairness.policy.name).queues or not fairness.queues:
         return []
@@ -62,8 +62,21 @@ def quota_limits(result: SimulationResult, row: int) -> list[QuotaLimit]:
     shapes = jobs["shape"].to_numpy()
     amounts = amounts_of(_asked(result), tree, _queue_of_shape(result, shapes, queue_of_job))
     waits = _Waits(tree, queue_of_job, amounts[shapes])
-    submit, start = float(jobs["submit_time"][row]), jobs["start_time"][row]
-    return waits.limits(row, result.segments, submit, np.inf if start is None else float(start))
+    found: dict[tuple[str, str, str], QuotaLimit] = {}
+    for begin, end in _waited(result, row):
+        for limit in waits.limits(row, result.segments, begin, end):
+            before = found.setdefault(limit[:3], limit._replace(seconds=0.0))
+            found[limit[:3]] = before._replace(seconds=before.seconds + limit.seconds)
+    return sorted(found.values(), key=lambda limit: -limit.seconds)
+
+
+def _waited(result: SimulationResult, row: int) -> list[tuple[float, float]]:
+    """Return when the job in this row waited: before its first start and after each stop."""
+    own = result.segments.filter(pl.col("job") == row).sort("start_time", "end_time")
+    submit = float(result.jobs["submit_time"][row])
+    if own.is_empty():
+        return [(submit, np.inf)]
+    return [(a, b) for a, b in zip([submit, *own["end_time"][:-1]], own["start_time"], strict=True) if b > a]
 
 
 def _queue_of_shape(result: SimulationResult, shapes: Ints, queue_of_job: Ints) -> Ints:
@@ -102,6 +115,7 @@ class _Waits:
         self.usage = tree.no_usage()
 
     def limits(self, row: int, segments: pl.DataFrame, submit: float, start: float) -> list[QuotaLimit]:
+        self.usage = self.tree.no_usage()
         alive = segments.filter((pl.col("start_time") < start) & (pl.col("end_time") > submit) & (pl.col("job") != row))
         events: list[tuple[float, int, int]] = []
         for job, begin, end in alive.select("job", "start_time", "end_time").iter_rows():

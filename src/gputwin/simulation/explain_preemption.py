@@ -1,0 +1,69 @@
+"""Why a job had to yield to another, in words, from the rules of the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from gputwin.simulation.policy import FAIRNESS, ORDERINGS
+from gputwin.simulation.policy_parameters import parse_policy
+from gputwin.simulation.quotas.admission import queues_of_tenants
+from gputwin.simulation.quotas.kueue_yaml import read_local_queues, read_quotas
+from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.scenario_settings import elastic_plan_of
+
+_BY_RULE = {
+    "priority": "which has a higher priority",
+    "kube-scheduler": "which has a higher priority",
+    "benefit": "which has a higher priority, and gained more than the stop cost",
+    "remaining-time": "which had less predicted work left",
+    "attained-service": "which had had less service",
+    "service-index": "which had a higher Gittins index",
+    "time-slice": "as its time slice was over",
+}
+"""Rule of preemption → what the job that took the place had."""
+PLANNED = "as the plan of a round gave its GPUs to others"
+RECLAIMED = "whose tenant took back GPUs of its guarantee"
+
+
+def has_rounds(result: SimulationResult) -> bool:
+    """Return whether a planner, or a policy of sizes, says at rounds who has GPUs."""
+    return "scenario" in result.manifest and (
+        result.scenario.planner is not None or elastic_plan_of(result.scenario.elasticity) is not None
+    )
+
+
+def why_preempted(result: SimulationResult, loser: str, winner: str | None) -> str:
+    """Return why a job of tenant `loser` yielded to one of tenant `winner` (None: to no job); "" where that is unknown."""
+    if "scenario" not in result.manifest:
+        return ""
+    scenario = result.scenario
+    if winner is None:
+        return PLANNED if has_rounds(result) else ""
+    fairness = scenario.fairness
+    if fairness is not None and FAIRNESS.get(fairness.policy.name).queues and fairness.queues:
+        return "" if queues_missing(result) else _by_queues(scenario, loser, winner)
+    if fairness is not None and fairness.policy.name == "quota":
+        return RECLAIMED
+    rule, _ = parse_policy(scenario.preemption)
+    return _BY_RULE.get(rule or ORDERINGS.get(scenario.order.name).preemption, "")
+
+
+def queues_missing(result: SimulationResult) -> str:
+    """Return the file of queues that the run was made with, where it is not there any more; else ""."""
+    fairness = result.scenario.fairness if "scenario" in result.manifest else None
+    file = "" if fairness is None else fairness.queues or ""
+    return str(file) if file and not Path(file).is_file() else ""
+
+
+def _by_queues(scenario: Scenario, loser: str, winner: str) -> str:
+    fairness = scenario.fairness
+    assert fairness is not None
+    path = Path(str(fairness.queues))
+    tree = read_quotas(path)
+    own, other = queues_of_tenants((loser, winner), tree, read_local_queues(path), path, fairness.default_queue)
+    name = tree.nodes[int(other)].name
+    if own == other:
+        return f"which goes before it in ClusterQueue {name}"
+    took = "took back quota" if fairness.policy.name == "kueue-classical" else "took back quota or had a lower share"
+    return f"whose ClusterQueue {name} {took} in the cohort"

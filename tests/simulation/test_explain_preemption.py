@@ -1,0 +1,63 @@
+"""What `explain` says of a job that had to yield: who took its place, and by which rule."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+import gputwin
+from gputwin.simulation.cluster import Cluster, NodeGroup
+from gputwin.traces.dataset import Trace, TraceMeta
+
+
+def story(job: str, rows: list[tuple[str, float, float, int]], gpus: int = 1, **rules: Any) -> str:
+    """Return what is said of a job; rows are (tenant, submit, duration, priority), a GPU each, called j0, j1, …"""
+    tasks = [
+        {
+            "job_id": f"j{k}",
+            "tenant": tenant,
+            "submit_time": submit,
+            "duration_seconds": duration,
+            "priority": priority,
+            "gpu_count": 1,
+            "gpu_milli": 1000,
+        }
+        for k, (tenant, submit, duration, priority) in enumerate(rows)
+    ]
+    trace = Trace.from_frames({"tasks": pl.DataFrame(tasks)}, TraceMeta("by hand"))
+    result = gputwin.simulate(trace, Cluster("one", (NodeGroup("gpu", 1, gpus),)), **rules)
+    return " ".join(gputwin.explain(result, job).story())
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ({"order": "srtf"}, "which had less predicted work left"),
+        ({"order": "las:first=2,factor=2"}, "which had had less service"),
+        ({"order": "round-robin:quantum=4"}, "as its time slice was over"),
+        ({"order": "priority:aging=0", "preemption": "priority"}, "which has a higher priority"),
+        ({"order": "priority:aging=0", "preemption": "kube-scheduler"}, "which has a higher priority"),
+        ({"order": "priority:aging=0", "preemption": "benefit"}, "and gained more than the stop cost"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_the_rule_by_which_it_yielded_is_said(rules: dict[str, Any], said: str) -> None:
+    """One GPU; the second job comes at 4 and takes the first one's place."""
+    found = story("j0", [("llm", 0, 20, 0), ("vision", 4, 2, 3)], **rules)
+    assert "preempted after 4 s by job j1 (vision), " in found
+    assert said in found
+
+
+def test_a_guarantee_that_was_taken_back_is_said() -> None:
+    fairness = {"policy": "quota:reclaim=1", "tenants": {"vision": {"guaranteed": 1}}}
+    found = story("j1", [("llm", 0, 20, 0), ("llm", 0, 20, 0), ("vision", 4, 2, 0)], gpus=2, fairness=fairness)
+    assert "preempted after 4 s by job j2 (vision), whose tenant took back GPUs of its guarantee." in found
+
+
+def test_a_planner_takes_turns() -> None:
+    found = story("j0", [("llm", 0, 20, 0), ("llm", 0, 20, 0)], planner={"policy": "max-min", "round_seconds": 5})
+    assert "It was stopped 3 times: preempted after 5 s; preempted after 5 s; preempted after 5 s." in found
+    assert found.count("It was preempted as the plan of a round gave its GPUs to others.") == 1
+    assert "until the plan of a round gave it GPUs" in found
