@@ -12,22 +12,19 @@ from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.traces.dataset import Trace, TraceMeta
 
 
-def story(job: str, rows: list[tuple[str, float, float, int]], gpus: int = 1, **rules: Any) -> str:
-    """Return what is said of a job; rows are (tenant, submit, duration, priority), a GPU each, called j0, j1, …"""
+def trace_of(rows: list[tuple[str, float, float, int]]) -> Trace:
+    """Return a trace of jobs j0, j1, …, a GPU each; rows are (tenant, submit, duration, priority)."""
+    names = ("tenant", "submit_time", "duration_seconds", "priority")
     tasks = [
-        {
-            "job_id": f"j{k}",
-            "tenant": tenant,
-            "submit_time": submit,
-            "duration_seconds": duration,
-            "priority": priority,
-            "gpu_count": 1,
-            "gpu_milli": 1000,
-        }
-        for k, (tenant, submit, duration, priority) in enumerate(rows)
+        {"job_id": f"j{k}", "gpu_count": 1, "gpu_milli": 1000, **dict(zip(names, row, strict=True))}
+        for k, row in enumerate(rows)
     ]
-    trace = Trace.from_frames({"tasks": pl.DataFrame(tasks)}, TraceMeta("by hand"))
-    result = gputwin.simulate(trace, Cluster("one", (NodeGroup("gpu", 1, gpus),)), **rules)
+    return Trace.from_frames({"tasks": pl.DataFrame(tasks)}, TraceMeta("by hand"))
+
+
+def story(job: str, rows: list[tuple[str, float, float, int]], gpus: int = 1, **rules: Any) -> str:
+    """Return what is said of a job on one node."""
+    result = gputwin.simulate(trace_of(rows), Cluster("one", (NodeGroup("gpu", 1, gpus),)), **rules)
     return " ".join(gputwin.explain(result, job).story())
 
 

@@ -82,6 +82,10 @@ def run(
     preempt: Annotated[
         str, typer.Option("--preempt", help="Who must yield to a job that does not fit; see `gputwin policies`.")
     ] = "",
+    priorities: Annotated[
+        str,
+        typer.Option("--priorities", help="Draw priorities for a trace that has none, as in 0=0.3,1=0.6,2=0.1."),
+    ] = "",
     speed: Annotated[
         str,
         typer.Option(
@@ -204,6 +208,7 @@ def run(
         or fairness_from(fairness, quota, guarantee, tenant or [], tenants),
         "planner": {"policy": planner, "round_seconds": seconds_of(round)} if planner else None,
         "preemption": preempt,
+        "priorities": settings_of("--priorities", priorities),
         "sharing": share,
         "interference": interference or None,
         "speed": speeds_of(speed),

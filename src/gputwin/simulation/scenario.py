@@ -58,6 +58,7 @@ from gputwin.simulation.shared import GpuSharing
 from gputwin.simulation.validation import first_mistake
 
 FILE_ENDINGS = (".yaml", ".yml")
+_ROUNDING = 1e-6
 RULES = ("order", "backfill", "placement")
 """Fields that are always written."""
 
@@ -84,6 +85,8 @@ class Scenario(Part):
     fairness: Annotated[FairnessSpec | None, BeforeValidator(as_fairness)] = None
     planner: Annotated[PlannerSpec | None, BeforeValidator(as_planner)] = None
     preemption: str = ""
+    priorities: Annotated[dict[int, Positive], Field(min_length=1)] | None = None
+    """Share of jobs of each priority, drawn for a trace that has none."""
     sharing: Annotated[Policy, BeforeValidator(as_sharing)] = Choice(name="fraction")
     """How a GPU is divided: a rule of `sharing/`, as in time-slice:most=4."""
     interference: Annotated[InterferenceSpec | None, BeforeValidator(as_interference)] = None
@@ -177,6 +180,9 @@ class Scenario(Part):
         for file in self.policies:
             load_policies(Path(file))
         check_rules(self.scheduler, self.changes)
+        if self.priorities is not None and abs(sum(self.priorities.values()) - 1.0) > _ROUNDING:
+            total = sum(self.priorities.values())
+            raise InputError(f"shares sum to {total:g}", field="priorities", remedy="make them sum to 1")
         return self
 
     def to_data(self) -> dict[str, Any]:

@@ -19,7 +19,9 @@ from gputwin.simulation.engine.world import World
 from gputwin.simulation.interference.types import job_types
 from gputwin.simulation.machines import cluster_models
 from gputwin.simulation.mig_requests import table_taken
+from gputwin.simulation.policy_parameters import parse_policy
 from gputwin.simulation.power.energy import energy_of, read_grid
+from gputwin.simulation.priorities import with_priorities
 from gputwin.simulation.result import SimulationResult, result_of
 from gputwin.simulation.rules import Scheduler
 from gputwin.simulation.run import run
@@ -165,6 +167,7 @@ def workload_of_scenario(
     believed = believed_by(scenario.prediction, part, note) if predictions is None else predictions
     workload = workload_of(part, cluster_models(cluster), share=scenario.share, predict=believed)
     workload = _with_types(scenario, part, workload, note)
+    workload = with_priorities(workload, scenario.priorities, scenario.seed, _goes_by_priority(scenario), note)
     plan = elastic_plan_of(scenario.elasticity)
     if plan is not None and plan.exponent is None:
         workload = replace(workload, kinds=_scaling_kinds(scenario, part, workload, note))
@@ -172,6 +175,14 @@ def workload_of_scenario(
         problem = "no job of the trace has several equal instances, so none can be resized"
         raise InputError(problem, field="elasticity", remedy="remove it")
     return with_load(workload, scenario.load_scale)
+
+
+def _goes_by_priority(scenario: Scenario) -> str:
+    """Return the rule that goes by the priorities of jobs; "" where none does."""
+    rule, _ = parse_policy(scenario.preemption)
+    if rule in ("priority", "kube-scheduler", "benefit"):
+        return f"preemption '{rule}'"
+    return "order 'priority'" if scenario.order.name == "priority" and scenario.planner is None else ""
 
 
 def _with_types(scenario: Scenario, part: Trace, workload: Workload, note: Callable[[str], None]) -> Workload:

@@ -8,16 +8,13 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
-from gputwin.core.rng import stream
-from gputwin.core.units import percent
 from gputwin.simulation.cluster import Cluster, cluster_for
 from gputwin.simulation.offered import ANY, offered_loads
+from gputwin.simulation.priorities import USUAL, draw, shares_words
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import open_trace
 
 LOAD = 0.9
-PRIORITIES = ((0, 0.3), (1, 0.6), (2, 0.1))
-"""Base priority and share of jobs that are given it where a trace has none."""
 _WARM_UP = 0.3
 """Share of a recorded trace that is passed over: its first weeks are thin."""
 
@@ -77,11 +74,9 @@ def _with_priorities(trace: Trace, seed: int) -> tuple[Trace, tuple[str, ...]]:
     if trace.tasks["priority"].n_unique() > 1:
         return trace, ()
     names = trace.tasks["job_id"].unique(maintain_order=True)
-    levels, shares = zip(*PRIORITIES, strict=True)
-    drawn = stream(seed, "priorities").choice(levels, names.len(), p=shares)
+    drawn = draw(names.len(), USUAL, seed)
     frame = pl.DataFrame({"job_id": names, "priority": pl.Series(drawn).cast(trace.tasks.schema["priority"])})
     tasks = trace.tasks.drop("priority").join(frame, on="job_id", how="left", maintain_order="left")
     tables = {name: trace.frame(name) for name in ("instances", "nodes") if trace.has(name)}
     given = Trace.from_frames({"tasks": tasks.select(trace.tasks.columns), **tables}, trace.meta)
-    shown = ", ".join(f"{percent(share)} of jobs {level}" for level, share in PRIORITIES)
-    return given, (f"priorities are drawn, seed {seed}: {shown}",)
+    return given, (shares_words(USUAL, seed),)
