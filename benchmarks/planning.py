@@ -6,7 +6,8 @@ import time
 
 import numpy as np
 
-from gputwin.simulation.planning.interior import SharingProgram, solve
+from gputwin.simulation.planning.elimination import SharingProgram
+from gputwin.simulation.planning.interior import solve
 from gputwin.simulation.planning.max_min import worth_of
 from gputwin.simulation.planning.programs import vertex
 from gputwin.simulation.planning.snapshot import Snapshot, snapshot_of

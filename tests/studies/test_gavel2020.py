@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 import pytest
-from scipy import sparse
 
-from gputwin.simulation.planning import programs
 from gputwin.simulation.planning.mechanism import RoundSettings
 from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS
@@ -41,11 +39,12 @@ def test_mean_completion_is_the_printed_one_to_the_last_digit(files, trace, poli
     assert round(point.ours, 2) == point.published
 
 
-def test_a_linear_program_comes_close_to_the_printed_mean(files):
-    """Its optima are many, and the printed ones are those of another solver."""
-    result = reproduce(*files, policies=["max_min_fairness_perf"], rates=[4.4])
-    assert not result.is_saturated(result.points[0])
-    assert abs(result.points[0].difference) <= 0.01
+@pytest.mark.parametrize(("trace", "rate"), [("single", 4.4), ("multiple", 2.0)])
+def test_max_min_fairness_meets_the_printed_mean(files, trace, rate):
+    """Its programs have many optima; another method's was 4.6 % away at 2.0 jobs an hour. At most one decision in a
+    thousand hangs on the last digits of a plan."""
+    (point,) = reproduce(*files, trace=trace, policies=["max_min_fairness_perf"], rates=[rate]).points
+    assert abs(point.difference) <= 0.001
 
 
 @pytest.mark.parametrize("trace", ["single", "multiple"])
@@ -142,33 +141,3 @@ def test_a_gang_gets_all_of_its_gpus_or_none():
         RoundSettings(round_seconds=10.0, least_replan_seconds=0.0),
     )
     assert sorted(result.end.tolist()) == [10, 20]
-
-
-@pytest.mark.parametrize(("trace", "rate"), [("single", 3.2), ("multiple", 2.0)])
-def test_with_the_authors_solver_linear_programs_meet_the_printed_means_to_the_last_digit(
-    files, monkeypatch, trace, rate
-):
-    """The programs have many optima; ECOS, which the authors used, returns others than our method. Skips without it."""
-    ecos = pytest.importorskip("ecos")
-
-    def solved(program):
-        jobs, models = program.rate.shape
-        column = np.arange(jobs * models)
-        job, model = np.divmod(column, models)
-        per_job, per_model = (jobs, column.size), (models, column.size)
-        gain = sparse.csr_array(((-program.rate / program.level[:, None]).ravel(), (job, column)), shape=per_job)
-        time = sparse.csr_array((np.ones(column.size), (job, column)), shape=per_job)
-        held = sparse.csr_array((program.gpus[job], (model, column)), shape=per_model)
-        shares = sparse.vstack([gain, -sparse.eye_array(column.size), held, time])
-        right = np.concatenate([np.zeros(jobs + column.size), program.capacity, np.ones(jobs)])
-        level = np.zeros((right.size, 1))
-        level[:jobs] = 1.0
-        matrix = sparse.csc_matrix(sparse.hstack([level, shares]))
-        found = ecos.solve(
-            np.append(-1.0, np.zeros(column.size)), matrix, right, {"l": right.size, "q": []}, verbose=False
-        )["x"]
-        return np.clip(found[1:].reshape(jobs, models), 0.0, 1.0), found[0]
-
-    monkeypatch.setattr(programs, "solved", solved)
-    (point,) = reproduce(*files, trace=trace, policies=["max_min_fairness_perf"], rates=[rate]).points
-    assert round(point.ours, 2) == point.published

@@ -1,4 +1,4 @@
-"""The interior solver beside HiGHS, and plans worked by hand."""
+"""The interior methods beside HiGHS and ECOS, and plans worked by hand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gputwin.simulation.planning.interior import SharingProgram, solve
+from gputwin.simulation.planning.elimination import SharingProgram
+from gputwin.simulation.planning.embedding import solve_embedded
+from gputwin.simulation.planning.interior import solve
 from gputwin.simulation.planning.max_min import max_min, worth_of
 from gputwin.simulation.planning.one_model import FifoInPlace, fifo, shortest_first
 from gputwin.simulation.planning.programs import vertex
@@ -31,9 +33,10 @@ def drawn(seed, jobs, kind):
 @settings(max_examples=60, deadline=None)
 @example(441, 1, "gain")  # one job fills a model just as it fills its time: near the optimum the equations are singular
 @given(st.integers(0, 10**6), st.integers(1, 60), st.sampled_from(["level", "gain"]))
-def test_the_interior_solver_reaches_the_optimum_of_highs(seed, jobs, kind):
+@pytest.mark.parametrize("method", [solve, solve_embedded])
+def test_both_methods_reach_the_optimum_of_highs(method, seed, jobs, kind):
     program = drawn(seed, jobs, kind)
-    found = solve(program)
+    found = method(program)
     shares, level = vertex(program)
     worth = program.level_gain * level + (program.gain * shares).sum()
     assert found.converged
@@ -41,6 +44,22 @@ def test_the_interior_solver_reaches_the_optimum_of_highs(seed, jobs, kind):
     assert (program.rate * found.shares).sum(axis=1) == pytest.approx(
         np.maximum((program.rate * found.shares).sum(axis=1), program.level * found.level + program.least), rel=1e-5
     )
+
+
+def test_of_many_optima_the_embedded_method_returns_that_of_ecos():
+    """Five jobs on three models with GPUs to spare; the shares are those that ECOS 2.0.14 prints for this program."""
+    rate = np.array([[1, 2, 4], [2, 3, 10], [1, 1, 2], [0.5, 3, 3], [4, 5, 6.0]])
+    level, gpus, capacity = np.array([2, 5, 1, 2, 5.0]), np.array([1, 2, 1, 4, 1.0]), np.array([3, 6, 4.0])
+    found = solve_embedded(SharingProgram(rate, level, np.zeros(5), gpus, capacity, np.zeros((5, 3)), 1.0))
+    ecos = [
+        [0.153912, 0.225368, 0.514517],
+        [0.143210, 0.192840, 0.572132],
+        [0.207421, 0.229260, 0.453672],
+        [0.086241, 0.757813, 0.097380],
+        [0.0, 0.0, 1.0],
+    ]
+    assert found.level == pytest.approx(1.2)
+    assert found.shares == pytest.approx(np.array(ecos), abs=2e-5)
 
 
 def test_a_job_without_competitors_is_spread_over_all_it_can_use():

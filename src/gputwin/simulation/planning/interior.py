@@ -10,9 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from gputwin.simulation.planning.elimination import Elimination, Floats, SharingProgram, Solution
 
 TOLERANCE = 1e-8
 MOST_STEPS = 60
@@ -20,32 +19,6 @@ _SHORTEN = 0.995
 """Share of the way to the boundary that a step takes."""
 _STALLED, _DAMPING = 1e-8, 1e-11
 """A step this short leads nowhere: rounding has made the equations singular, and a little on their diagonal mends that."""
-
-
-@dataclass(frozen=True)
-class SharingProgram:
-    """Maximise `level_gain` · t + Σ gain · x over shares of time x ≥ 0 (jobs × GPU models) and a level t.
-
-    Subject to, for each job i, Σ_j rate[i, j] x[i, j] ≥ level[i] t + least[i], and Σ_j x[i, j] ≤ 1; for each model j,
-    Σ_i gpus[i] x[i, j] ≤ capacity[j]. Each job needs a positive rate somewhere.
-    """
-
-    rate: Floats
-    level: Floats
-    least: Floats
-    gpus: Floats
-    capacity: Floats
-    gain: Floats
-    level_gain: float
-
-
-@dataclass(frozen=True)
-class Solution:
-    """Shares of time, the level reached, and whether the method converged."""
-
-    shares: Floats
-    level: float
-    converged: bool
 
 
 @dataclass(frozen=True)
@@ -100,13 +73,12 @@ class _Method:
         self.p = p
         self.jobs, self.models = p.rate.shape
         self.gpus = p.gpus[:, None]
-        self.has_level = bool(p.level.any())
+        self.elimination = Elimination(p)
         sizes = np.cumsum([self.jobs * self.models, self.jobs, self.jobs])
         self.cut = [int(s) for s in sizes]
         self.size = self.cut[2] + self.models
         self.b = _Rows(p.least, np.ones(self.jobs), p.capacity)
         self.c = np.concatenate([-p.gain.ravel(), np.zeros(self.size - self.cut[0])])
-        self.apart = p.rate[:, :, None] - p.rate[:, None, :]
 
     def split(self, flat: Floats) -> _Point:
         """Return the parts of a vector."""
@@ -124,37 +96,10 @@ class _Method:
         x = self.p.rate * y.rate[:, None] + y.time[:, None] + self.gpus * y.gpus
         return np.concatenate([x.ravel(), -y.rate, y.time, y.gpus])
 
-    def factor(self, d: Floats, damping: float = 0.0) -> None:
-        """Eliminate each job's two rows for the weights `d`; what remains couples the models and the level."""
-        v = self.split(d)
-        self.total = v.x.sum(axis=1) + v.u
-        self.mean = (self.p.rate * v.x).sum(axis=1) / self.total
-        # Differences of rates to their mean without cancellation, also where a job runs on one model only.
-        apart = (self.apart * v.x[:, None, :]).sum(axis=2) + self.p.rate * v.u[:, None]
-        apart /= self.total[:, None]
-        self.pivot = (v.x * apart * apart).sum(axis=1) + v.u * self.mean * self.mean + v.s
-        held = v.x * self.gpus
-        self.above = np.concatenate([held * apart, -self.p.level[:, None]], axis=1)
-        self.below = np.concatenate([held, np.zeros((self.jobs, 1))], axis=1)
-        rest = -(self.above.T @ (self.above / self.pivot[:, None]) + self.below.T @ (self.below / self.total[:, None]))
-        index = np.arange(self.models)
-        rest[index, index] += (1.0 + damping) * (self.gpus * held).sum(axis=0) + v.w
-        if not self.has_level:
-            rest[-1, -1] = -1.0
-        self.rest = rest
-
     def prices(self, r: _Rows, level: float) -> tuple[_Rows, float]:
         """Return prices y and a change of level τ with A D Aᵀ y − level τ = r and −levelᵀ y = `level`."""
-        rate = (r.rate - self.mean * r.time) / self.pivot
-        time = r.time / self.total
-        right = np.append(r.gpus, level) - self.above.T @ rate - self.below.T @ time
-        try:
-            border = np.linalg.solve(self.rest, right)
-        except np.linalg.LinAlgError:
-            border = np.full_like(right, np.nan)
-        rate = rate - self.above @ border / self.pivot
-        time = time - self.below @ border / self.total - self.mean * rate
-        return _Rows(rate, time, border[:-1]), float(border[-1])
+        rate, time, gpus, change = self.elimination.solve(r.rate, r.time, r.gpus, level)
+        return _Rows(rate, time, gpus), change
 
     def run(self, tolerance: float) -> tuple[Floats, float, bool]:
         """Return shares, level and whether they are optimal."""
@@ -163,7 +108,7 @@ class _Method:
             primal = _minus(self.b, self.times(x, level))
             dual = self.c - self.transposed(y) - z
             dual_level = -self.p.level_gain + float(self.p.level @ y.rate)
-            gap = float(x @ z)
+            gap = x @ z
             off = max(np.abs(primal.rate).max(), np.abs(primal.time).max(), np.abs(primal.gpus).max())
             worth = self.p.level_gain * level - float(self.c @ x)
             is_feasible = off <= tolerance and max(np.abs(dual).max(), abs(dual_level)) <= tolerance
@@ -171,9 +116,10 @@ class _Method:
                 return self.split(x).x, level, True
             d = x / z
             for damping in (0.0, _DAMPING):
-                self.factor(d, damping)
+                weights = self.split(d)
+                self.elimination.factor(weights.x, weights.s, weights.u, weights.w, damping)
                 dx, _, _, dz = self.step(d, z, primal, dual, dual_level, -x * z)
-                ahead = float((x + _longest(x, dx) * dx) @ (z + _longest(z, dz) * dz))
+                ahead = (x + _longest(x, dx) * dx) @ (z + _longest(z, dz) * dz)
                 target = (ahead / gap) ** 3 * gap / self.size
                 dx, dlevel, dy, dz = self.step(d, z, primal, dual, dual_level, target - x * z - dx * dz)
                 step_x, step_z = (min(1.0, _SHORTEN * _longest(a, b, 1e30)) for a, b in ((x, dx), (z, dz)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gputwin.simulation.planning.embedding import solve_embedded
 from gputwin.simulation.planning.programs import blind, raise_levels
 from gputwin.simulation.planning.shares import proportional_throughputs
 from gputwin.simulation.planning.snapshot import PLANNERS, Floats, Plan, PlannerPolicy, Snapshot
@@ -15,8 +16,11 @@ def worth_of(snapshot: Snapshot) -> Floats:
 
 
 def max_min(snapshot: Snapshot) -> Plan:
-    """Return shares that maximise the least throughput / (weight × equal share's throughput / GPUs)."""
-    return raise_levels(snapshot, worth_of(snapshot))[0]
+    """Return shares that maximise the least throughput / (weight × equal share's throughput / GPUs).
+
+    Of many such plans, the one of the published system: its program is linear, and the solver's method is known.
+    """
+    return raise_levels(snapshot, worth_of(snapshot), method=solve_embedded)[0]
 
 
 PLANNERS.add(

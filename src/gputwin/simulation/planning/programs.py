@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
 
-from gputwin.simulation.planning.interior import SharingProgram, solve
+from gputwin.simulation.planning.elimination import SharingProgram, Solution
+from gputwin.simulation.planning.interior import solve
 from gputwin.simulation.planning.snapshot import Floats, Plan, Snapshot
 
+Method = Callable[[SharingProgram], Solution]
+"""Solves a program; of its many optima, each method returns another."""
 
-def raise_levels(snapshot: Snapshot, worth: Floats, least: Floats | None = None) -> tuple[Plan, float]:
+
+def raise_levels(
+    snapshot: Snapshot, worth: Floats, least: Floats | None = None, method: Method = solve
+) -> tuple[Plan, float]:
     """Return the plan that maximises the least of throughput / worth, and that level.
 
     Jobs whose `worth` is 0 have no level, but get at least `least` steps a second if that is given.
@@ -27,7 +34,7 @@ def raise_levels(snapshot: Snapshot, worth: Floats, least: Floats | None = None)
         gain=np.zeros_like(part.throughputs),
         level_gain=1.0,
     )
-    shares, level = solved(program)
+    shares, level = solved(program, method)
     return _spread(snapshot, active, shares), level
 
 
@@ -55,11 +62,11 @@ def most_gain(snapshot: Snapshot, gain: Floats, least: Floats) -> Plan | None:
     return _spread(snapshot, active, shares)
 
 
-def solved(program: SharingProgram) -> tuple[Floats, float]:
-    """Return shares and level; where the interior method does not converge, HiGHS's vertex."""
+def solved(program: SharingProgram, method: Method = solve) -> tuple[Floats, float]:
+    """Return shares and level; where the method does not converge, HiGHS's vertex."""
     if not len(program.rate):
         return np.zeros_like(program.rate), 0.0
-    found = solve(program)
+    found = method(program)
     if found.converged:
         return np.clip(found.shares, 0.0, 1.0), found.level
     return vertex(program)

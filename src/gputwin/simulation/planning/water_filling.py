@@ -15,6 +15,8 @@ Weights = Callable[[Snapshot, npt.NDArray[np.bool_]], Floats]
 """Weight of each job, given which jobs can still be raised; 0: not raised for now."""
 TIGHT = 1e-5
 """A job is saturated if its throughput exceeds the level by less than this share of it."""
+SLACK = 1e-6
+"""Share of what jobs have reached that rounding may take from them again, so that a plan exists."""
 
 
 def water_fill(snapshot: Snapshot, weights: Weights) -> Plan:
@@ -32,7 +34,7 @@ def water_fill(snapshot: Snapshot, weights: Weights) -> Plan:
         raised = weight > 0
         if not raised.any():
             break
-        plan, level = raise_levels(snapshot, weight * norm, reached * norm * (1.0 - 1e-7))
+        plan, level = raise_levels(snapshot, weight * norm, reached * norm * (1.0 - SLACK))
         level = max(level, 0.0)
         target = reached + level * weight
         with np.errstate(divide="ignore", invalid="ignore"):
