@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -34,7 +34,7 @@ from gputwin.traces.locate import open_trace
 
 
 def simulate(
-    trace: Trace | str | Scenario,
+    trace: Trace | str | Sequence[str] | Scenario,
     cluster: Cluster | str | None = None,
     *,
     order: str = Scheduler.order,
@@ -61,7 +61,7 @@ def simulate(
     fields = {"prediction": "given" if given else predict, **others}
     scenario = scenario_of(
         {
-            "trace": trace if isinstance(trace, str) else name_of(trace),
+            "trace": name_of(trace) if isinstance(trace, Trace) else trace,
             "cluster": cluster,
             "order": order,
             "backfill": backfill,
@@ -73,7 +73,7 @@ def simulate(
             **fields,
         }
     )
-    opened = None if isinstance(trace, str) else trace
+    opened = trace if isinstance(trace, Trace) else None
     return simulate_scenario(
         scenario, opened, predictions=predict if isinstance(predict, pl.DataFrame) else None, told=told
     )
