@@ -1,11 +1,16 @@
 """Several traces as one: exports of successive months, or of several clusters.
 
 Traces with dates are put on one clock. A job that is in two of them (same id and submission) counts once, as the one
-knows it that saw it end. The same id with another submission is another job: its id then begins with the trace's name.
+knows it that saw it end, else the one that ends last. The same id with another submission is another job: its id then
+begins with the trace's name.
+
+A job that ran or waited when its own trace ended is not known to have done so until the merged record ends. Where that is
+a tenth of the record or more later, nobody knows when it ended; so it is with what ran when a later trace began.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,9 +18,10 @@ import polars as pl
 
 from gputwin.core.errors import UserError, shorten
 from gputwin.traces.dataset import Trace, TraceMeta
+from gputwin.traces.lifetimes import STRAY_TIME, observed
 from gputwin.traces.quality import RULES, Finding
 from gputwin.traces.reader import Clock
-from gputwin.traces.schema import TABLES
+from gputwin.traces.schema import TABLES, Status
 
 _OF_JOBS = ("tasks", "instances", "usage")
 
@@ -32,15 +38,73 @@ def merge(traces: Sequence[Trace], names: Sequence[str]) -> Trace:
             f"the traces' clocks are of different kinds ({', '.join(sorted(clocks))}); merge traces of one kind"
         )
     origin = min((t.meta.origin_unix_seconds or 0.0 for t in traces), default=0.0)
-    moved = [_on_clock(t, origin) for t in traces]
-    parts = _told_apart(moved, names)
+    moved = [(_on_clock(t, origin), name) for t, name in zip(traces, names, strict=True)]
+    # Of two that do not know a job's end, the one whose record ends last says more.
+    moved.sort(key=lambda part: _record(part[0])[1])
+    parts = _with_edges(_told_apart([part for part, _ in moved], [name for _, name in moved]))
     tables: dict[str, pl.DataFrame] = {}
     for name, table in TABLES.items():
         frames = [part[name] for part in parts if name in part]
         if frames:
             whole = pl.concat(frames)
             tables[name] = _once(whole, table.key) if table.key else whole
-    return Trace.from_frames(tables, _meta(traces, origin))
+    unknown = int(tables["tasks"]["_edge"].sum()) if "tasks" in tables else 0
+    tables = {name: _without_lives_beyond(frame) for name, frame in tables.items()}
+    return Trace.from_frames(tables, _meta(traces, origin, unknown))
+
+
+def _record(part: dict[str, pl.DataFrame]) -> tuple[float, float]:
+    """Return the first and the last event of a part's tasks, s; the last place in time where it has none."""
+    if "tasks" not in part:
+        return -math.inf, math.inf
+    window = observed(part["tasks"])
+    return window.first, window.last
+
+
+def _with_edges(parts: Sequence[dict[str, pl.DataFrame]]) -> list[dict[str, pl.DataFrame]]:
+    """Return the tables with `_edge`: it lives on at an end of its trace that is not one of the merged record."""
+    records = [_record(part) for part in parts if "tasks" in part]
+    if not records:
+        return list(parts)
+    first, last = min(r[0] for r in records), max(r[1] for r in records)
+    gap = STRAY_TIME * (last - first)
+    found = []
+    for part in parts:
+        begin, end = _record(part)
+        ends_early, begins_late = last - end >= gap > 0, begin - first >= gap > 0
+        fresh = dict(part)
+        for name in ("tasks", "instances"):
+            if name in part:
+                fresh[name] = part[name].with_columns(_edge=_lives_on(part[name], ends_early, begins_late))
+        found.append(fresh)
+    return found
+
+
+def _lives_on(frame: pl.DataFrame, ends_early: bool, begins_late: bool) -> pl.Expr:
+    status = pl.col("status").cast(pl.String)
+    if "was_running" not in frame.columns:
+        return (pl.lit(ends_early) & pl.col("is_running")).fill_null(False)
+    ran = (status == Status.RUNNING.value) & pl.coalesce("end_time", "duration_seconds").is_null()
+    waits = (status == Status.WAITING.value) & pl.col("start_time").is_null()
+    at_the_end = pl.col("is_running") | ran | waits
+    return ((pl.lit(ends_early) & at_the_end) | (pl.lit(begins_late) & pl.col("was_running"))).fill_null(False)
+
+
+def _without_lives_beyond(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows with what is not known beyond the edge of their trace made unknown."""
+    if "_edge" not in frame.columns:
+        return frame
+    flags = [c for c in ("is_running", "was_running") if c in frame.columns]
+    lives = (
+        pl.col("end_time").is_null()
+        if "was_running" not in flags
+        else pl.coalesce("end_time", "duration_seconds").is_null()
+    )
+    unknown = pl.lit(Status.UNKNOWN.value).cast(frame.schema["status"])
+    return frame.with_columns(
+        *(pl.when("_edge").then(False).otherwise(c).alias(c) for c in flags),
+        pl.when(pl.col("_edge") & lives).then(unknown).otherwise("status").alias("status"),
+    ).drop("_edge")
 
 
 def _on_clock(trace: Trace, origin: float) -> dict[str, pl.DataFrame]:
@@ -89,17 +153,25 @@ def _named(column: str, clashing: pl.Series, name: str) -> pl.Expr:
 
 
 def _once(frame: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
-    """Return each key once: the row that knows the end, else the one of the last trace."""
+    """Return each key once: the row that knows the end, else the one of the last trace; its begin from any that knows it."""
     order = pl.int_range(pl.len())
     known = pl.col("end_time").is_not_null() if "end_time" in frame.columns else pl.lit(True)
     ranked = frame.with_columns(_known=known, _order=order).sort("_known", "_order")
+    if "was_running" in frame.columns:
+        begun = pl.col("start_time").min().over(key)
+        ranked = ranked.with_columns(
+            pl.col("submit_time").fill_null(pl.col("submit_time").min().over(key)),
+            pl.col("start_time").fill_null(begun),
+            pl.col("was_running") & begun.is_null(),
+            pl.col("_edge") & ~(pl.col("was_running") & begun.is_not_null()),
+        )
     kept = ranked.unique(key, keep="last", maintain_order=True).sort("_order").drop("_known", "_order")
     if "submit_time" in kept.columns and "role" in kept.columns and "instance_id" not in kept.columns:
         kept = kept.sort("submit_time", "job_id", "role", nulls_last=True, maintain_order=True)
     return kept
 
 
-def _meta(traces: Sequence[Trace], origin: float) -> TraceMeta:
+def _meta(traces: Sequence[Trace], origin: float, unknown: int) -> TraceMeta:
     metas = [t.meta for t in traces]
     first = metas[0]
     sources, zones = dict.fromkeys(m.source for m in metas), dict.fromkeys(m.zone for m in metas)
@@ -107,6 +179,9 @@ def _meta(traces: Sequence[Trace], origin: float) -> TraceMeta:
     if first.clock == Clock.RELATIVE:
         rule = RULES["F06"]
         findings += (Finding("F06", rule.title, "traces", len(traces), rule.action),)
+    if unknown:
+        rule = RULES["F26"]
+        findings += (Finding("F26", rule.title, "tasks", unknown, rule.action),)
     return replace(
         first,
         source=" + ".join(sources),
