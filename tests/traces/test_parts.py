@@ -14,6 +14,7 @@ from gputwin.core.errors import UserError
 from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.ingest import Options, ingest
 from gputwin.traces.lifetimes import held
+from gputwin.traces.measures import RUNTIME
 from gputwin.traces.merging import merge
 from gputwin.traces.reader import Clock
 from gputwin.traces.readers.mapped import parse_map
@@ -125,8 +126,16 @@ def alive(job: str, start: float, origin: float = MIDNIGHT) -> Trace:
 def test_a_job_that_ran_when_its_trace_ended_does_not_run_through_the_months_merged_after_it() -> None:
     merged = merge([alive("a", 0.0), trace(["z"], [0.0], [10 * DAY], origin=MIDNIGHT + 10 * DAY)], ["march", "april"])
     found = held(merged.tasks)
-    assert (found.tasks_alive, found.tasks_unknown, found.gpu_hours) == (0, 1, 0.0)
+    assert (found.tasks_alive, found.tasks_unknown, found.gpu_hours) == (0, 0, 10.0)
+    assert merged.tasks.select(RUNTIME).to_series().is_null().to_list() == [True, False, False]
     assert [(f.rule, f.count) for f in merged.meta.findings] == [("F26", 1)]
+
+
+def test_where_only_submissions_are_known_the_time_seen_counts_from_them() -> None:
+    march = alive("a", 0.0)
+    march = Trace.from_frames({"tasks": march.tasks.with_columns(start_time=pl.lit(None, pl.Float64))}, march.meta)
+    merged = merge([march, trace(["z"], [0.0], [10 * DAY], origin=MIDNIGHT + 10 * DAY)], ["march", "april"])
+    assert held(merged.tasks).gpu_hours == 10.0
 
 
 def test_jobs_that_ran_when_records_ended_at_nearly_the_same_time_still_run() -> None:

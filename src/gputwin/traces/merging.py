@@ -4,8 +4,9 @@ Traces with dates are put on one clock. A job that is in two of them (same id an
 knows it that saw it end, else the one that ends last. The same id with another submission is another job: its id then
 begins with the trace's name.
 
-A job that ran or waited when its own trace ended is not known to have done so until the merged record ends. Where that is
-a tenth of the record or more later, nobody knows when it ended; so it is with what ran when a later trace began.
+A job that ran when its own trace ended was seen until then, not until the merged record ends: where that is a tenth of the
+record or more later, its time is counted as far as it was seen. What waited then, or ran when a later trace began, has no
+known life in the whole.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def merge(traces: Sequence[Trace], names: Sequence[str]) -> Trace:
             whole = pl.concat(frames)
             tables[name] = _once(whole, table.key) if table.key else whole
     unknown = int(tables["tasks"]["_edge"].sum()) if "tasks" in tables else 0
-    tables = {name: _without_lives_beyond(frame) for name, frame in tables.items()}
+    tables = {name: _without_marks(frame) for name, frame in tables.items()}
     return Trace.from_frames(tables, _meta(traces, origin, unknown))
 
 
@@ -62,7 +63,10 @@ def _record(part: dict[str, pl.DataFrame]) -> tuple[float, float]:
 
 
 def _with_edges(parts: Sequence[dict[str, pl.DataFrame]]) -> list[dict[str, pl.DataFrame]]:
-    """Return the tables with `_edge`: it lives on at an end of its trace that is not one of the merged record."""
+    """Return the tables with `_edge`: it lives on at an end of its trace that is not one of the merged record.
+
+    Such a row has as its end when it was last seen, and still counts as running, so that nobody takes that for its end.
+    """
     records = [_record(part) for part in parts if "tasks" in part]
     if not records:
         return list(parts)
@@ -71,40 +75,45 @@ def _with_edges(parts: Sequence[dict[str, pl.DataFrame]]) -> list[dict[str, pl.D
     found = []
     for part in parts:
         begin, end = _record(part)
-        ends_early, begins_late = last - end >= gap > 0, begin - first >= gap > 0
         fresh = dict(part)
         for name in ("tasks", "instances"):
             if name in part:
-                fresh[name] = part[name].with_columns(_edge=_lives_on(part[name], ends_early, begins_late))
+                seen_until = end if last - end >= gap > 0 else None
+                fresh[name] = _cut_off(part[name], seen_until, begins_late=begin - first >= gap > 0)
         found.append(fresh)
     return found
 
 
-def _lives_on(frame: pl.DataFrame, ends_early: bool, begins_late: bool) -> pl.Expr:
+def _cut_off(frame: pl.DataFrame, seen_until: float | None, *, begins_late: bool) -> pl.DataFrame:
+    is_task = "was_running" in frame.columns
     status = pl.col("status").cast(pl.String)
-    if "was_running" not in frame.columns:
-        return (pl.lit(ends_early) & pl.col("is_running")).fill_null(False)
-    ran = (status == Status.RUNNING.value) & pl.coalesce("end_time", "duration_seconds").is_null()
-    waits = (status == Status.WAITING.value) & pl.col("start_time").is_null()
-    at_the_end = pl.col("is_running") | ran | waits
-    return ((pl.lit(ends_early) & at_the_end) | (pl.lit(begins_late) & pl.col("was_running"))).fill_null(False)
+    ended = pl.coalesce("end_time", "duration_seconds") if is_task else pl.col("end_time")
+    runs = (pl.col("is_running") | (status == Status.RUNNING.value)) & ended.is_null()
+    is_cut = pl.lit(seen_until is not None)
+    at_the_end = is_cut & runs
+    edge, changes = at_the_end, []
+    if is_task:
+        waits = is_cut & (status == Status.WAITING.value) & pl.col("start_time").is_null()
+        before = pl.lit(begins_late) & pl.col("was_running")
+        edge = at_the_end | waits | before
+        unknown = pl.lit(Status.UNKNOWN.value).cast(frame.schema["status"])
+        changes = [pl.when(waits).then(unknown).otherwise("status").alias("status")]
+    return frame.with_columns(
+        *changes,
+        pl.when(at_the_end).then(pl.lit(seen_until, pl.Float64)).otherwise("end_time").alias("end_time"),
+        (pl.col("is_running") | at_the_end).alias("is_running"),
+        edge.fill_null(False).alias("_edge"),
+        pl.lit(begins_late).alias("_late"),
+    )
 
 
-def _without_lives_beyond(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the rows with what is not known beyond the edge of their trace made unknown."""
+def _without_marks(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the rows without marks; what ran already when a later trace began has no known begin in the whole."""
     if "_edge" not in frame.columns:
         return frame
-    flags = [c for c in ("is_running", "was_running") if c in frame.columns]
-    lives = (
-        pl.col("end_time").is_null()
-        if "was_running" not in flags
-        else pl.coalesce("end_time", "duration_seconds").is_null()
-    )
-    unknown = pl.lit(Status.UNKNOWN.value).cast(frame.schema["status"])
-    return frame.with_columns(
-        *(pl.when("_edge").then(False).otherwise(c).alias(c) for c in flags),
-        pl.when(pl.col("_edge") & lives).then(unknown).otherwise("status").alias("status"),
-    ).drop("_edge")
+    if "was_running" in frame.columns:
+        frame = frame.with_columns(pl.col("was_running") & ~pl.col("_late"))
+    return frame.drop("_edge", "_late")
 
 
 def _on_clock(trace: Trace, origin: float) -> dict[str, pl.DataFrame]:
@@ -155,7 +164,11 @@ def _named(column: str, clashing: pl.Series, name: str) -> pl.Expr:
 def _once(frame: pl.DataFrame, key: tuple[str, ...]) -> pl.DataFrame:
     """Return each key once: the row that knows the end, else the one of the last trace; its begin from any that knows it."""
     order = pl.int_range(pl.len())
-    known = pl.col("end_time").is_not_null() if "end_time" in frame.columns else pl.lit(True)
+    known = pl.lit(True)
+    if "end_time" in frame.columns:
+        known = pl.col("end_time").is_not_null() & ~(
+            pl.col("is_running") if "_edge" in frame.columns else pl.lit(False)
+        )
     ranked = frame.with_columns(_known=known, _order=order).sort("_known", "_order")
     if "was_running" in frame.columns:
         begun = pl.col("start_time").min().over(key)

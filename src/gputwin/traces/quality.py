@@ -68,7 +68,7 @@ RULES: Mapping[str, Rule] = _rules(
     ("F25", "wall-clock times that name no zone, read as UTC", Action.FLAGGED),
     (
         "F26",
-        "alive at an end of its trace that is not one of the merged record: its life is made unknown",
+        "alive at an end of its trace that is not one of the merged record: counts as far as it was seen",
         Action.REPAIRED,
     ),
     # Identity.
