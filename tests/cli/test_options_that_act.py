@@ -51,6 +51,29 @@ def test_what_changes_nothing_here_is_noted(options: str, words: str, capsys: py
     assert words in " ".join(json.loads(said.out)["warnings"])
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--spot 0.3", "--spot: no effect without --cluster"),
+        ("--target p95_wait=10m --seeds 5", "no effect without --cluster"),
+        ("--cluster homogeneous:4x8 --sla 2s", "--sla: no effect on node pools"),
+        ("--min 5 --max 2", "--min 5 --max 2: give 0 ≤ min ≤ max"),
+    ],
+)
+def test_options_of_the_other_kind_of_autoscaling_are_refused(
+    options: str, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["autoscale", "synthetic:genai2026?jobs=200", *options.split(), "--json", "-q"]) == 2
+    error = capsys.readouterr().err
+    assert words in error
+    assert error.count("\n") == 1
+
+
+def test_demand_cannot_grow_to_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", *TRACE, "--target", "p95_wait=1h", "--growth", "0", "-q"]) == 2
+    assert "--growth 0: give a positive factor" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("options", ["--mtbf 30d --repair 2h", "--order srtf"])
 def test_what_acts_is_not_noted(options: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", *TRACE, "--checkpoint", "interval=30m,save=20s", *options.split(), "--json", "-q"]) == 0

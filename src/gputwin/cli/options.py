@@ -66,9 +66,9 @@ def scenario_from(
     return scenario_of({"trace": named, "policies": files, **known}).check()
 
 
-def given_options(context: typer.Context) -> set[str]:
-    """Return the names of the options that were given, and not left at their defaults."""
-    return {str(o.name) for o in context.command.params if _is_given(context, str(o.name))}
+def given_options(context: typer.Context) -> dict[str, str]:
+    """Return the options that were given, and not left at their defaults: how each is written, by name."""
+    return {str(o.name): o.opts[-1] for o in context.command.params if _is_given(context, str(o.name))}
 
 
 def _is_given(context: typer.Context, name: str) -> bool:
