@@ -69,6 +69,11 @@ def test_options_of_the_other_kind_of_autoscaling_are_refused(
     assert error.count("\n") == 1
 
 
+def test_the_format_of_raw_files_is_refused_for_what_is_a_trace_already(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["describe", TRACE[0], "--format", "philly", "-q"]) == 2
+    assert "is a trace already, so the format 'philly' of raw files has no effect" in capsys.readouterr().err
+
+
 def test_demand_cannot_grow_to_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", *TRACE, "--target", "p95_wait=1h", "--growth", "0", "-q"]) == 2
     assert "--growth 0: give a positive factor" in capsys.readouterr().err
