@@ -98,3 +98,13 @@ def test_mistakes_are_told_in_one_line(
     assert out == ""
     assert said in err
     assert err.count("\n") == 1
+
+
+def test_what_was_served_under_other_settings_is_not_taken_for_this_study(requests: str, tmp_path: Path) -> None:
+    path, store = tmp_path / "study.yaml", tmp_path / "store.jsonl"
+    first = scaling_runs(path, study(requests), store=store)
+    first.metrics(first.study.present, 0)
+    assert len(scaling_runs(path, study(requests), store=store).known) == 1
+    costly = study(requests, autoscaler={**study(requests)["autoscaler"], "slots": 2})
+    assert not scaling_runs(path, costly, store=store).known
+    assert not scaling_runs(path, study(requests, windows=3), store=store).known

@@ -13,6 +13,8 @@ from gputwin.cli.main import main
 from gputwin.core.errors import UserError
 from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.ingest import Options, ingest
+from gputwin.traces.lifetimes import held
+from gputwin.traces.measures import RUNTIME
 from gputwin.traces.merging import merge
 from gputwin.traces.reader import Clock
 from gputwin.traces.readers.mapped import parse_map
@@ -20,7 +22,7 @@ from gputwin.traces.schema import REQUESTS, TASKS, conform
 from gputwin.traces.slicing import Selection, select
 
 MIDNIGHT = datetime(2024, 3, 1, tzinfo=UTC).timestamp()
-DAY = 86400.0
+HOUR, DAY = 3600.0, 86400.0
 
 
 def trace(
@@ -112,6 +114,62 @@ def test_months_are_put_on_one_clock_and_a_job_in_both_counts_once_as_it_ended()
             ("b", 2 * DAY, 2.5 * DAY),
             ("c", 3 * DAY, 4 * DAY),
         ]
+
+
+def alive(job: str, start: float, origin: float = MIDNIGHT) -> Trace:
+    """Return a trace of ten hours in which a job begins and does not end."""
+    part = trace([job, f"{job}-other"], [start, start + 10 * HOUR], [None, start + 10 * HOUR], origin=origin)
+    running = pl.when(pl.col("job_id") == job).then(True).otherwise(False).alias("is_running")
+    return Trace.from_frames({"tasks": part.tasks.with_columns(running, gpu_count=pl.lit(1, pl.Int32))}, part.meta)
+
+
+def test_a_job_that_ran_when_its_trace_ended_does_not_run_through_the_months_merged_after_it() -> None:
+    merged = merge([alive("a", 0.0), trace(["z"], [0.0], [10 * DAY], origin=MIDNIGHT + 10 * DAY)], ["march", "april"])
+    found = held(merged.tasks)
+    assert (found.tasks_alive, found.tasks_unknown, found.gpu_hours) == (0, 0, 10.0)
+    assert merged.tasks.select(RUNTIME).to_series().is_null().to_list() == [True, False, False]
+    assert [(f.rule, f.count) for f in merged.meta.findings] == [("F26", 1)]
+
+
+def test_where_only_submissions_are_known_the_time_seen_counts_from_them() -> None:
+    march = alive("a", 0.0)
+    march = Trace.from_frames({"tasks": march.tasks.with_columns(start_time=pl.lit(None, pl.Float64))}, march.meta)
+    merged = merge([march, trace(["z"], [0.0], [10 * DAY], origin=MIDNIGHT + 10 * DAY)], ["march", "april"])
+    assert held(merged.tasks).gpu_hours == 10.0
+
+
+def test_jobs_that_ran_when_records_ended_at_nearly_the_same_time_still_run() -> None:
+    east, west = alive("a", 0.0), alive("b", 600.0)
+    merged = merge([east, west], ["east", "west"])
+    assert held(merged.tasks).tasks_alive == 2
+    assert not merged.meta.findings
+
+
+def test_a_job_seen_running_in_both_months_begins_as_the_first_and_lives_as_the_last_saw_it() -> None:
+    march = alive("a", 0.0)
+    april = trace(["a", "c"], [0.0, 10 * DAY], [10.5 * DAY, 11 * DAY])
+    beyond = pl.col("job_id") == "a"
+    ran = april.tasks.with_columns(
+        beyond.alias("was_running"), *(pl.when(~beyond).then(c).alias(c) for c in ("submit_time", "start_time"))
+    )
+    merged = merge([march, Trace.from_frames({"tasks": ran}, april.meta)], ["march", "april"])
+    task = merged.tasks.filter(beyond).row(0, named=True)
+    assert (task["submit_time"], task["start_time"], task["end_time"]) == (0.0, 0.0, 10.5 * DAY)
+    assert not task["was_running"]
+    assert not task["is_running"]
+
+
+def test_what_ran_already_when_a_later_trace_began_is_not_taken_back_to_the_beginning_of_the_whole() -> None:
+    april = trace(["a", "c"], [10 * DAY, 10 * DAY], [10.5 * DAY, 11 * DAY])
+    beyond = pl.col("job_id") == "a"
+    ran = april.tasks.with_columns(
+        beyond.alias("was_running"),
+        *(pl.when(~beyond).then(c).alias(c) for c in ("submit_time", "start_time")),
+        gpu_count=pl.lit(1, pl.Int32),
+    )
+    merged = merge([trace(["z"], [0.0], [DAY]), Trace.from_frames({"tasks": ran}, april.meta)], ["march", "april"])
+    found = held(merged.tasks)
+    assert (found.tasks_unknown, found.gpu_hours) == (1, 24.0)
 
 
 def test_one_id_for_two_jobs_is_told_apart_by_the_traces_name() -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gputwin.core.errors import InputError, UserError
 from gputwin.traces.dataset import Trace
 from gputwin.traces.ingest import Options, ingest
+from gputwin.traces.lifetimes import held
 from gputwin.traces.readers.slurm.names import expand_array, expand_hosts
 from tests.traces.samples import slurm
 
@@ -271,3 +272,34 @@ def test_a_zone_is_refused_where_times_do_not_depend_on_one(tmp_path):
     path.write_text("; Version: 2.2\n1 0 10 3600 8 -1 -1 8 7200 -1 1 1 1 1 1 1 -1 -1\n")
     with pytest.raises(UserError, match="--zone Europe/Berlin: the times of Standard Workload Format"):
         ingest([path], options=Options(zone="Europe/Berlin"))
+
+
+@pytest.mark.parametrize(
+    ("asked", "given", "expected"),
+    [
+        ("gres/gpu:1g.5gb=1", "gres/gpu:1g.5gb=1", (1, 143, 5120, None, None)),
+        ("gres/gpu=2,gres/gpu:a100_3g.20gb=2", "", (2, 429, 20_480, "a100", None)),
+        ("gres/gpu=1", "gres/gpu=1,gres/gpu:1g.10gb+me=1", (1, 143, 10_240, None, None)),
+        ("gres/gpu:a30_mig_2g.12gb=1", "", (1, 500, 12_288, "a30", None)),
+        ("gres/gpu=3,gres/gpu:1g.5gb=2", "", (3, 429, 5120, None, None)),
+        ("gres/gpu:a100=4", "gres/gpu:a100=4", (4, None, None, "a100", "a100")),
+    ],
+)
+def test_a_mig_instance_is_a_part_of_a_gpu_and_no_model(tmp_path, asked, given, expected):
+    trace = text_of(
+        tmp_path,
+        "JobID|State|ReqTRES|AllocTRES",
+        f"1|COMPLETED|cpu=4,mem=8G,node=1,{asked}|{given and f'node=1,{given}'}",
+    )
+    job = task_of(trace, "1")
+    told = ("gpu_count", "gpu_milli", "gpu_memory_mib", "gpu_models_allowed", "gpu_model")
+    assert tuple(job[name] for name in told) == expected
+
+
+def test_gpu_hours_of_a_mig_instance_are_those_of_its_slices(tmp_path):
+    trace = text_of(
+        tmp_path,
+        "JobID|State|Submit|Start|End|ElapsedRaw|ReqTRES",
+        "1|COMPLETED|2024-03-01T00:00:00|2024-03-01T00:00:00|2024-03-01T10:00:00|36000|cpu=4,node=1,gres/gpu:1g.5gb=2",
+    )
+    assert held(trace.tasks).gpu_hours == pytest.approx(2 * 10 / 7, rel=0.002)

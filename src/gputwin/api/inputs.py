@@ -59,8 +59,12 @@ def trace_of(trace: Trace | PathText | Sequence[PathText]) -> Trace:
 
     if isinstance(trace, Trace):
         return trace
-    names = [trace] if isinstance(trace, str | PathLike) else list(trace)
-    return opened([str(name) for name in names])
+    return opened(names_of(trace))
+
+
+def names_of(trace: PathText | Sequence[PathText]) -> str | list[str]:
+    """Return the path or spec as text; of several raw files all paths."""
+    return str(trace) if isinstance(trace, str | PathLike) else [str(name) for name in trace]
 
 
 def cluster_of(cluster: Cluster | PathText | None, trace: Trace) -> Cluster:

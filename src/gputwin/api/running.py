@@ -7,7 +7,7 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gputwin.api.inputs import PathText, cluster_of, public, run_of, trace_of
+from gputwin.api.inputs import PathText, cluster_of, names_of, public, run_of, trace_of
 from gputwin.core.errors import UserError
 
 if TYPE_CHECKING:
@@ -36,15 +36,18 @@ def simulate(
     >>> run.summary["jobs"]
     200
     """
+    from gputwin.simulation.cluster import Cluster
     from gputwin.simulation.scenario import FILE_ENDINGS, Scenario, read_scenario
     from gputwin.simulation.simulate import simulate as simulated
+    from gputwin.traces.dataset import Trace
 
     if isinstance(trace, str | PathLike) and str(trace).endswith(FILE_ENDINGS):
         trace = read_scenario(Path(trace))
     if isinstance(trace, Scenario):
         return simulated(trace)
-    opened = trace_of(trace)
-    return simulated(opened, cluster_of(cluster, opened), **rules)
+    # By their names the scenario of the run finds its inputs again.
+    named = trace if isinstance(trace, Trace) else names_of(trace)
+    return simulated(named, cluster if cluster is None or isinstance(cluster, Cluster) else str(cluster), **rules)
 
 
 @public

@@ -8,13 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say, table
-from gputwin.cli.options import TraceArgument
+from gputwin.cli.options import TraceArgument, given_options
+from gputwin.core.errors import UserError
 
 if TYPE_CHECKING:
     from gputwin.autoscaling.compare import Comparison
 
 
 def run(
+    context: typer.Context,
     trace: TraceArgument,
     rule: Annotated[
         list[str] | None,
@@ -132,6 +134,9 @@ def run(
 
         gputwin autoscale "synthetic:pai2020?jobs=100000" --cluster pai2020 --spot 0 --spot 0.3
     """
+    _check_acts(given_options(context), with_cluster=cluster is not None)
+    if not 0 <= minimum <= maximum or maximum < 1:
+        raise UserError(f"--min {minimum} --max {maximum}: give 0 ≤ min ≤ max, and at least one replica at most")
     if cluster is not None:
         from gputwin.cli.node_pools import PoolArguments, run_pools
 
@@ -199,6 +204,27 @@ def run(
             write_autoscale_report(output, opened, result)
     data = {**result.to_json(), "directory": None if output is None else str(output)}
     emit(data, json, lambda: _render(result, output))
+
+
+_OF_POOLS = (
+    *("spot", "availability", "zone", "hazard", "spot_prices", "price_power", "checkpoint", "seeds", "placement"),
+    "target",
+)
+_OF_REPLICAS = (
+    *("sla", "load", "engine", "service", "service_cv", "slots", "adapters", "boot", "period", "minimum", "maximum"),
+    *("price", "penalty"),
+)
+
+
+def _check_acts(given: dict[str, str], *, with_cluster: bool) -> None:
+    """Raise a user error for an option of node pools beside a trace of requests, or of replicas beside node pools."""
+    idle = [given[name] for name in (_OF_REPLICAS if with_cluster else _OF_POOLS) if name in given]
+    if idle and with_cluster:
+        raise UserError(
+            f"{', '.join(idle)}: no effect on node pools; leave out, or give a trace of requests without --cluster"
+        )
+    if idle:
+        raise UserError(f"{', '.join(idle)}: no effect without --cluster, which says what node pools there are")
 
 
 def _render(result: Comparison, output: Path | None) -> None:

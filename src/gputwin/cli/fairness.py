@@ -18,6 +18,9 @@ def settings_of(option: str, text: str) -> dict[str, str] | None:
     parts = [part.partition("=") for part in text.split(",")]
     if not all(name and equals and value for name, equals, value in parts):
         raise UserError(f"{option} {text}: write name=value,name=value")
+    names = [name.strip() for name, _, _ in parts]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UserError(f"{option} {text}: '{twice}' is given twice; give it once")
     return {name.strip(): value.strip() for name, _, value in parts}
 
 
@@ -44,6 +47,9 @@ def fairness_from(rule: str, quotas: str, guarantees: str, terms: Sequence[str],
         tenants[name] = {**tenants.get(name, {}), **more}
     for term, found in (("gpus", limits), ("guaranteed", guaranteed)):
         for name, gpus in (found or {}).items():
+            if term in tenants.get(name, {}):
+                option = {"gpus": "--quota", "guaranteed": "--guarantee"}[term]
+                raise UserError(f"{option} {name}={gpus}: its terms have {term} already; give it once")
             tenants[name] = {**tenants.get(name, {}), term: gpus}
     return {**given, "policy": policy, "tenants": tenants}
 

@@ -66,6 +66,11 @@ def scenario_from(
     return scenario_of({"trace": named, "policies": files, **known}).check()
 
 
+def given_options(context: typer.Context) -> dict[str, str]:
+    """Return the options that were given, and not left at their defaults: how each is written, by name."""
+    return {str(o.name): o.opts[-1] for o in context.command.params if _is_given(context, str(o.name))}
+
+
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"

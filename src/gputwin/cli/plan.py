@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -84,6 +85,8 @@ def run(
         "seed": seed,
     }
     beside = ("target", "growth", "confidence", "by", "what_if")
+    if not (math.isfinite(growth) and growth > 0):
+        raise UserError(f"--growth {growth:g}: give a positive factor, as in 1.3")
     scenario = scenario_from(context, trace, policies, fields, beside)
     said = f"order {scenario.order}, backfill {scenario.backfill}, placement {scenario.placement}"
     with progress(quiet or json) as step:

@@ -20,8 +20,25 @@ from gputwin.cli.console import (
     warn_of_overload,
 )
 from gputwin.cli.fairness import fairness_from, order_of_slurm_conf, queues_from, settings_of
-from gputwin.cli.options import Backfill, ClusterOption, Order, Placement, Policies, TraceArgument, scenario_from
-from gputwin.cli.simulate_settings import checkpoints_of, elasticity_of, faults_of, power_of, seconds_of, speeds_of
+from gputwin.cli.options import (
+    Backfill,
+    ClusterOption,
+    Order,
+    Placement,
+    Policies,
+    TraceArgument,
+    given_options,
+    scenario_from,
+)
+from gputwin.cli.simulate_settings import (
+    check_acts,
+    checkpoints_of,
+    elasticity_of,
+    faults_of,
+    power_of,
+    seconds_of,
+    speeds_of,
+)
 
 if TYPE_CHECKING:
     from gputwin.cli.progress import Step
@@ -198,6 +215,7 @@ def run(
     from gputwin.studies.comparison import check_same_trace, compare, label_runs
     from gputwin.traces.locate import open_trace
 
+    check_acts(given_options(context), elastic, faults)
     fields = {
         "format": format,
         "cluster": cluster,
@@ -233,7 +251,10 @@ def run(
         target = cluster_of_scenario(scenario, opened)
         warnings = warn_of_overload(part_of(scenario, opened), target, scenario.load_scale)
         step("simulating")
-        result = simulate_scenario(scenario, opened, target, note=warn, told=_told(step))
+        doubts: list[str] = []
+        result = simulate_scenario(scenario, opened, target, note=doubts.append, told=_told(step))
+        for doubt in doubts:
+            warn(doubt)
         if output is not None:
             step("saving the run")
             result.save(output)
@@ -245,7 +266,7 @@ def run(
         **result.summary,
         **view.to_json(),
         "manifest": result.manifest,
-        "warnings": warnings,
+        "warnings": [*warnings, *doubts],
         "run_directory": directory,
     }
     if compared is not None:

@@ -2,7 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from gputwin.cli.fairness import settings_of
+
+_CAUSES = ("preset", "gpu_mtbf", "rack_mtbf", "log", "maintenance_period")
+"""Settings of --faults that make a node fail or go, beside mtbf."""
+
+
+def check_acts(given: Collection[str], elastic: str = "", faults: str = "") -> None:
+    """Raise a user error for the first option that was given and cannot act beside the others; `given` are their names."""
+    from gputwin.core.errors import UserError
+    from gputwin.simulation.elasticity.sizes import SHRINK
+
+    in_rounds = bool(elastic) and not elastic.startswith(f"{SHRINK}:") and "=" not in elastic.partition(":")[0]
+    needed = {
+        "round": ("planner", "elastic"),
+        "repair": ("mtbf", "faults"),
+        "carbon": ("power", "power_limit", "power_cap"),
+    }
+    for name, others in needed.items():
+        if name in given and not set(others) & set(given):
+            raise UserError(f"{_flag(name)} has no effect without {' or '.join(map(_flag, others))}")
+    if {"round", "elastic"} <= set(given) and not in_rounds:
+        raise UserError("--round has no effect: running jobs shrink when another comes, not at rounds; leave it out")
+    for who in ("planner", *(("elastic",) if in_rounds else ())):
+        for name in ("order", "backfill", "slurm_conf"):
+            if who in given and name in given:
+                raise UserError(f"{_flag(who)} decides who runs, so {_flag(name)} has no effect; leave out one of them")
+    known = settings_of("--faults", faults) or {}
+    for name in ("mtbf", "repair"):
+        if name in given and name in known:
+            raise UserError(
+                f"{_flag(name)} and --faults {name}={known[name]} say the same thing twice; give one of them"
+            )
+    if known and not {"mtbf", *_CAUSES} & {*known, *given}:
+        raise UserError(f"--faults {faults}: nothing in it makes a node fail; give --mtbf, or {', '.join(_CAUSES)}")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
 
 
 def seconds_of(text: str) -> float:

@@ -216,7 +216,8 @@ def has_outcome(tasks: pl.DataFrame) -> bool:
 
 def _so_far(tasks: pl.DataFrame) -> pl.Expr:
     last = tasks.select(pl.max_horizontal(pl.col("end_time").max(), (ARRIVAL + RUNTIME).max())).item()
-    return pl.lit(last, pl.Float64) - _BEGUN
+    # In a merged trace it may have been seen for the last time before the end.
+    return pl.coalesce("end_time", pl.lit(last, pl.Float64)) - _BEGUN
 
 
 def life_use(trace: Trace, jobs: Submitted) -> pl.DataFrame:

@@ -27,6 +27,7 @@ from gputwin.simulation.metrics import SUMMARY_KEYS, cost_of_nodes, effective_tr
 from gputwin.simulation.notebook import run_html, run_lines
 from gputwin.simulation.run import Run
 from gputwin.simulation.scenario import Scenario, scenario_of
+from gputwin.simulation.scenario_files import seen_from, seen_from_here
 from gputwin.simulation.segments import (
     capacity_over_time,
     gpus_of_nodes,
@@ -85,19 +86,22 @@ class SimulationResult(Shown):
         with atomic_directory(path, marker=RUN_FILE) as folder:
             for name in _FRAMES:
                 getattr(self, name).write_parquet(folder / f"{name}.parquet", compression_level=1)
-            text = json.dumps({"summary": self.summary, "manifest": self.manifest}, indent=1, ensure_ascii=False)
+            manifest = self.manifest
+            if "scenario" in manifest:
+                described = seen_from(self.scenario, path)
+                manifest = {**manifest, "scenario": described.to_data()}
+                (folder / SCENARIO_FILE).write_text(described.to_yaml(), encoding="utf-8")
+            text = json.dumps({"summary": self.summary, "manifest": manifest}, indent=1, ensure_ascii=False)
             (folder / RUN_FILE).write_text(text + "\n", encoding="utf-8")
-            if "scenario" in self.manifest:
-                (folder / SCENARIO_FILE).write_text(self.scenario.to_yaml(), encoding="utf-8")
         return path
 
     @classmethod
     def open(cls, path: Path) -> SimulationResult:
         """Return the run saved in the directory `path`."""
         try:
-            data = json.loads((path / RUN_FILE).read_text(encoding="utf-8"))
+            summary, manifest = saved_record(path)
             frames = {name: pl.read_parquet(path / f"{name}.parquet") for name in _FRAMES}
-            found = cls(**frames, summary=data["summary"], manifest=data["manifest"])
+            found = cls(**frames, summary=summary, manifest=manifest)
         except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
             raise InputError(
                 f"not a saved run ({error})", file=path, remedy="make one with: gputwin simulate -o DIR"
@@ -110,6 +114,15 @@ class SimulationResult(Shown):
                 remedy=f"make it again: gputwin simulate {path / SCENARIO_FILE} -o DIR",
             )
         return found
+
+
+def saved_record(folder: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return summary and manifest of the run saved in `folder`, its scenario as seen from the working directory."""
+    data = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
+    summary, manifest = data["summary"], data["manifest"]
+    if "scenario" in manifest:
+        manifest = {**manifest, "scenario": seen_from_here(scenario_of(manifest["scenario"]), folder).to_data()}
+    return summary, manifest
 
 
 def result_of(

@@ -20,6 +20,7 @@ from gputwin.simulation.policy_files import load_policies
 from gputwin.simulation.policy_parameters import parse_policy
 from gputwin.simulation.power.devices import speeds_under_limits
 from gputwin.simulation.rules import Changes, Scheduler, check_rules
+from gputwin.simulation.scenario_files import seen_from_here
 from gputwin.simulation.scenario_parts import (
     AtLeastZero,
     CheckpointSpec,
@@ -208,14 +209,14 @@ def scenario_of(data: Mapping[str, Any], file: Path | None = None) -> Scenario:
 
 
 def read_scenario(path: Path) -> Scenario:
-    """Return the scenario in a YAML file."""
+    """Return the scenario in a YAML file; names of files that stand beside it are right in the working directory."""
     try:
         data = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise InputError(f"not a scenario ({shorten(error, 100)})", file=path) from None
     if not isinstance(data, dict):
         raise InputError("not a scenario: it has no fields", file=path, remedy="see docs/scenario.md")
-    return scenario_of(data, path)
+    return seen_from_here(scenario_of(data, path), path.parent)
 
 
 def scenario_schema() -> str:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainSerializer, ValidationInfo, field_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from gputwin.core.errors import InputError, UserError
@@ -157,6 +166,14 @@ class ElasticitySpec(Part):
         if value is None and found.data.get("policy") == SHRINK:
             raise PydanticCustomError("missing", "shrinking needs it")
         return value
+
+    @model_validator(mode="after")
+    def _has_one_speed(self) -> ElasticitySpec:
+        if self.curves == "drawn" and self.scaling_exponent is not None:
+            raise PydanticCustomError(
+                "twice", "scaling_exponent and drawn curves both say how fast jobs are; give one of them"
+            )
+        return self
 
 
 def as_elasticity(value: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from gputwin.simulation.run import run
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.scenario_parts import PowerSpec
 from gputwin.simulation.scenario_settings import caps_of, elastic_plan_of
+from gputwin.simulation.segments import has_changes
 from gputwin.simulation.shared import with_kinds
 from gputwin.simulation.use import use_of
 from gputwin.simulation.workload import Workload, with_load, workload_of
@@ -36,7 +37,7 @@ from gputwin.traces.locate import open_trace
 
 
 def simulate(
-    trace: Trace | str | Scenario,
+    trace: Trace | str | Sequence[str] | Scenario,
     cluster: Cluster | str | None = None,
     *,
     order: str = Scheduler.order,
@@ -63,7 +64,7 @@ def simulate(
     fields = {"prediction": "given" if given else predict, **others}
     scenario = scenario_of(
         {
-            "trace": trace if isinstance(trace, str) else name_of(trace),
+            "trace": name_of(trace) if isinstance(trace, Trace) else trace,
             "cluster": cluster,
             "order": order,
             "backfill": backfill,
@@ -75,7 +76,7 @@ def simulate(
             **fields,
         }
     )
-    opened = None if isinstance(trace, str) else trace
+    opened = trace if isinstance(trace, Trace) else None
     return simulate_scenario(
         scenario, opened, predictions=predict if isinstance(predict, pl.DataFrame) else None, told=told
     )
@@ -96,6 +97,8 @@ def simulate_scenario(
     """
     opened = trace_of(scenario.check(), trace)
     target = cluster_of_scenario(scenario, opened) if cluster is None else cluster
+    for doubt in _without_effect(scenario, target):
+        note(doubt)
     part = part_of(scenario, opened)
     workload = workload_of_scenario(scenario, part, target, predictions, note)
     if scenario.gpu_sharing is not None and scenario.gpu_sharing.name == "mig" and (taken := table_taken(target)):
@@ -109,6 +112,8 @@ def simulate_scenario(
         changes=scenario.changes,
         told=told,
     )
+    if scenario.checkpoints.interval_seconds and not has_changes(outcome):
+        note("checkpoints have no effect: nothing stops or resizes a job under these rules, so nothing is saved")
     result = result_of(
         outcome,
         fingerprint=opened.meta.fingerprint,
@@ -124,6 +129,17 @@ def simulate_scenario(
         "scenario": scenario.with_(trace_fingerprint=opened.meta.fingerprint or None).to_data(),
     }
     return replace(result, manifest={**result.manifest, **told_of})
+
+
+def _without_effect(scenario: Scenario, cluster: Cluster) -> Iterator[str]:
+    """Yield what the scenario says of the run that changes nothing on this cluster."""
+    there = {group.gpu_model for group in cluster.groups}
+    speeds, power = scenario.speed, scenario.power
+    by_model = {"speed": speeds.by_model if speeds else {}, "power.limits": power.limits if power else {}}
+    for field, values in by_model.items():
+        if absent := sorted(set(values) - there):
+            models = ", ".join(sorted(filter(None, there))) or "none that are named"
+            yield f"{field} of {', '.join(absent)} has no effect: no GPU of {cluster.name} is one; its models: {models}"
 
 
 def name_of(trace: Trace) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -26,10 +26,12 @@ from gputwin.autoscaling.serving.run import Setting, serve
 from gputwin.autoscaling.serving.workload import Service, service_of
 from gputwin.core.errors import InputError, UserError
 from gputwin.core.units import HOUR, parse_duration
+from gputwin.core.version import VERSION
 from gputwin.optimization.tuning.bandits import ALGORITHMS
 from gputwin.optimization.tuning.runs import Runs, Study
 from gputwin.optimization.tuning.study_file import whole_numbers
 from gputwin.simulation.batch import Batch
+from gputwin.simulation.scenario_files import name_from_here
 from gputwin.traces.locate import open_trace
 
 METRICS = ("cost", "compute", "missed", "p95_response", "changes")
@@ -183,7 +185,7 @@ def scaling_runs(path: Path, data: Mapping[str, Any], *, store: Path | None = No
         name_of=name_of,
         **whole_numbers(path, data),
     )
-    trace = open_trace(data["trace"])
+    trace = open_trace(name_from_here(data["trace"], path.parent))
     service = service_of(
         trace,
         engine=serving.engine,
@@ -192,4 +194,11 @@ def scaling_runs(path: Path, data: Mapping[str, Any], *, store: Path | None = No
         load_factor=serving.load,
         seed=seed,
     )
-    return ScalingRuns(study, service, serving, f"{trace.meta.fingerprint}|{seed}", store=store, seed=seed)
+    return ScalingRuns(
+        study,
+        service,
+        serving,
+        f"{trace.meta.fingerprint}|{asdict(serving)}|{study.windows + study.held_out}|{VERSION}|{seed}",
+        store=store,
+        seed=seed,
+    )

@@ -2,7 +2,8 @@
 
 - The **record** lasts from the first to the last event of the task table.
 - A task that ran when the record began (`was_running`) holds its request from the record's beginning on.
-- A task alive when the record ended (`is_running`, or running without an end) holds its request until the record's end.
+- A task alive when the record ended (`is_running`, or running without an end) holds its request until the record's end; one
+  that `is_running` and has an end was last seen then (merged traces), and holds its request until then.
 - A task whose start is not told is taken to start on arrival; one of which not even that is known has no known life.
 - A task that ended holds its request for its runtime. One that began and of whose end nothing is known has no known life.
 
@@ -94,7 +95,13 @@ def wait() -> nw.Expr:
 
 def runtime() -> nw.Expr:
     """Return s it ran; null while it runs, or where it began before the record."""
-    return nw.coalesce("duration_seconds", nw.col("end_time") - nw.col("start_time"))
+    return nw.when(~nw.col("is_running")).then(_told())
+
+
+def _told() -> nw.Expr:
+    """Return s it was seen to run, as far as the source tells; of one that runs until it was last seen, if ever."""
+    since_arrival = nw.when(nw.col("is_running")).then(nw.col("end_time") - nw.col("submit_time"))
+    return nw.coalesce("duration_seconds", nw.col("end_time") - nw.col("start_time"), since_arrival)
 
 
 def arrival() -> nw.Expr:
@@ -105,7 +112,7 @@ def arrival() -> nw.Expr:
 def is_alive() -> nw.Expr:
     """Return whether it still runs when the record ends. One with an end is over, whatever its last status says."""
     runs = nw.col("is_running") | (nw.col("status").cast(nw.String) == Status.RUNNING.value)
-    return runs & runtime().is_null() & nw.col("end_time").is_null()
+    return runs & _told().is_null() & nw.col("end_time").is_null()
 
 
 def asked_from(window: Window) -> nw.Expr:
@@ -123,7 +130,7 @@ def held_seconds(window: Window) -> nw.Expr:
     """Return s it was seen to hold its request; null where that is not known or never was."""
     to_the_end = nw.lit(window.last) - held_from(window)
     older = nw.coalesce(nw.col("end_time") - window.first, nw.col("duration_seconds"))
-    seen = nw.when(nw.col("was_running")).then(older).otherwise(runtime())
+    seen = nw.when(nw.col("was_running")).then(older).otherwise(_told())
     known = nw.when(is_alive()).then(to_the_end).otherwise(seen)
     return nw.when(~held_from(window).is_null()).then(known)
 
@@ -138,7 +145,7 @@ def observed(tasks: Any) -> Window:
     """Return the record and the window of a task table of any engine."""
     alive = is_alive() & (nw.col("was_running") | ~arrival().is_null())
     frame = known_times(tasks).select(
-        *TIMES, "was_running", _arrival=arrival(), _last=arrival() + runtime(), _alive=alive.cast(nw.Int64)
+        *TIMES, "was_running", _arrival=arrival(), _last=arrival() + _told(), _alive=alive.cast(nw.Int64)
     )
     bounds = [nw.col(c).min().alias(f"low{c}") for c in TIMES]
     bounds += [nw.col(c).max().alias(f"high{c}") for c in (*TIMES, "_last")]

@@ -25,6 +25,10 @@ def open_trace(name: str | Sequence[str], format: str | None = None, progress: P
         # A misspelt name is a mistake even where no raw file is read.
         READERS.get(format)
     if len(names) == 1:
+        is_made = names[0].startswith(SYNTHETIC) or (Path(names[0]) / META_FILE).is_file()
+        if format is not None and is_made:
+            problem = f"is a trace already, so the format '{format}' of raw files has no effect"
+            raise InputError(problem, file=names[0], remedy="leave it out, or give the raw files")
         if names[0].startswith(SYNTHETIC):
             return synthetic_trace(names[0], progress)
         if (Path(names[0]) / META_FILE).is_file():

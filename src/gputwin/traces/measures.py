@@ -7,7 +7,11 @@ import polars as pl
 WAIT = (pl.col("start_time") - pl.col("submit_time")).alias("wait_seconds")
 """s from submit to start; null unless both are known, which takes the row out of scheduling analysis."""
 
-RUNTIME = pl.coalesce("duration_seconds", pl.col("end_time") - pl.col("start_time")).alias("runtime_seconds")
+RUNTIME = (
+    pl.when(~pl.col("is_running"))
+    .then(pl.coalesce("duration_seconds", pl.col("end_time") - pl.col("start_time")))
+    .alias("runtime_seconds")
+)
 """s it ran; null while it runs, which takes the row out of runtime analysis."""
 
 ARRIVAL = pl.coalesce("submit_time", "start_time").alias("arrival_time")

@@ -66,6 +66,11 @@ RULES: Mapping[str, Rule] = _rules(
     ("F23", "node closed to new work, kept", Action.FLAGGED),
     ("F24", "list of array tasks cut short by the source; those it names are kept", Action.FLAGGED),
     ("F25", "wall-clock times that name no zone, read as UTC", Action.FLAGGED),
+    (
+        "F26",
+        "alive at an end of its trace that is not one of the merged record: counts as far as it was seen",
+        Action.REPAIRED,
+    ),
     # Identity.
     ("Q01", "identifier missing, row dropped", Action.DROPPED),
     ("Q02", "identifier used twice, later rows dropped", Action.DROPPED),

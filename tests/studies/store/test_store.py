@@ -82,6 +82,25 @@ def test_files_count_by_content_and_a_missing_one_is_a_user_error(tmp_path, trac
         run_key(SCENARIO.with_(prediction=str(tmp_path / "none.csv")), trace)
 
 
+@pytest.mark.parametrize(
+    ("field", "of"),
+    [
+        ("faults", lambda name: {"log": name}),
+        ("interference", lambda name: {"table": name}),
+        ("fairness", lambda name: {"policy": "kueue-fair", "queues": name}),
+        ("power", lambda name: {"carbon": name}),
+    ],
+)
+def test_a_run_is_made_again_when_a_file_that_its_rules_come_from_has_changed(tmp_path, trace, field, of):
+    file, copied = tmp_path / "rules.txt", tmp_path / "copy.txt"
+    file.write_text("before")
+    copied.write_text("before")
+    before = run_key(SCENARIO.with_(**{field: of(str(file))}), trace)
+    assert run_key(SCENARIO.with_(**{field: of(str(copied))}), trace) == before
+    file.write_text("after")
+    assert run_key(SCENARIO.with_(**{field: of(str(file))}), trace) != before
+
+
 def test_another_engine_makes_another_run(monkeypatch, trace):
     before = run_key(SCENARIO, trace)
     monkeypatch.setattr(keys, "engine_digest", lambda: "another")

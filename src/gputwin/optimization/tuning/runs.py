@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -13,9 +14,11 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
+from gputwin.core.version import VERSION
 from gputwin.simulation.batch import Batch
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.scenario import Scenario, fields_apart
+from gputwin.simulation.scenario_files import digest_of, files_of
 from gputwin.simulation.simulate import cluster_of_scenario, part_of, simulate_scenario, trace_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.measures import ARRIVAL
@@ -129,7 +132,10 @@ class Simulations(Runs[Scenario]):
         self.trace = part_of(study.present, trace_of(study.present))
         self.cluster = cluster_of_scenario(study.present, self.trace)
         self.parts = windows_of(self.trace, study.windows + study.held_out)
-        key = f"{self.trace.meta.fingerprint}|{self.cluster.name}|{len(self.parts)}|{seed}"
+        files = {(field, n) for c in study.configurations for field, names in files_of(c).items() for n in names}
+        contents = [digest_of(name, field) for field, name in sorted(files)]
+        rest = json.dumps([asdict(self.cluster), contents, VERSION])
+        key = f"{self.trace.meta.fingerprint}|{hashlib.sha256(rest.encode()).hexdigest()}|{len(self.parts)}|{seed}"
         super().__init__(study, key, store=store, seed=seed)
 
     @property

@@ -11,6 +11,7 @@ from gputwin.core.errors import InputError
 from gputwin.optimization.tuning.bandits import ALGORITHMS
 from gputwin.optimization.tuning.runs import METRICS, PRESENT, Study
 from gputwin.simulation.scenario import Scenario, scenario_of
+from gputwin.simulation.scenario_files import seen_from_here
 
 _FIELDS = {"trace", "cluster", "windows", "held_out", "present", "configurations", "objectives", "budget", "algorithm"}
 _TUNABLE = tuple(
@@ -61,7 +62,7 @@ def read_study(path: Path) -> Study[Scenario]:
     usual = scenario_of({"trace": data["trace"], "cluster": data.get("cluster"), **PRESENT}, path)
     lists = {k: v if isinstance(v, list) else [v] for k, v in grid.items()}
     arms = tuple(
-        scenario_of({**dict(usual), **dict(zip(lists, values, strict=True))}, path)
+        seen_from_here(scenario_of({**dict(usual), **dict(zip(lists, values, strict=True))}, path), path.parent)
         for values in product(*lists.values())
     )
     objectives = data.get("objectives") or {"mean_wait": 1.0}
@@ -74,7 +75,7 @@ def read_study(path: Path) -> Study[Scenario]:
         remedy = f"known: {', '.join(ALGORITHMS)}"
         raise InputError(f"unknown algorithm '{algorithm}'", file=path, field="algorithm", remedy=remedy)
     return Study(
-        scenario_of({**dict(usual), **present}, path),
+        seen_from_here(scenario_of({**dict(usual), **present}, path), path.parent),
         arms,
         {k: float(v) for k, v in objectives.items()},
         algorithm=algorithm,

@@ -14,7 +14,7 @@ from typing import Any
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.cluster import Cluster
-from gputwin.simulation.result import RUN_FILE, SimulationResult
+from gputwin.simulation.result import RUN_FILE, SimulationResult, saved_record
 from gputwin.simulation.scenario import Scenario, leaves
 from gputwin.studies.comparison.compare import figures_of
 from gputwin.studies.store.claims import claimed
@@ -231,8 +231,7 @@ class RunStore:
         if not folder.exists() or self._index.rows("key = ?", (key,)):
             return
         try:
-            data = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-            self._index.add(_row(key, data["summary"], data["manifest"]), (), self._index.last_execution(key))
+            self._index.add(_row(key, *saved_record(folder)), (), self._index.last_execution(key))
         except (OSError, ValueError, KeyError):
             shutil.rmtree(folder, ignore_errors=True)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.scenario import Scenario, leaves, scenario_of
+from gputwin.simulation.scenario_files import seen_from_here
 from gputwin.studies.comparison.compare import SAY_THEMSELVES
 from gputwin.studies.study.model import MOST_RUNS, Study
 from gputwin.traces.dataset import Trace
@@ -77,7 +78,7 @@ def variants_of(study: Study, file: Path | None = None) -> list[Variant]:
                     f"two points of the study are the same: {label}; give each once", file=file, field="grid"
                 )
             try:
-                found[label] = Variant(label, scenario_of(data, file).check())
+                found[label] = Variant(label, _scenario(data, file).check())
             except UserError as error:
                 raise _located(error, study, fields, point, label, file) from None
     return list(found.values())
@@ -97,17 +98,23 @@ def _located(
     places += [(f"variants.{label.split(' / ')[0]}.{path}", path, value) for path, value in fields.items()]
     for where, path, value in places:
         try:
-            scenario_of(with_field(study.common(), path, value, where, file)).check()
+            _scenario(with_field(study.common(), path, value, where, file), file).check()
         except UserError as alone:
             if str(alone) == str(error):
                 return InputError(problem, file=file, field=where, remedy=remedy)
     return InputError(f"{problem} (in: {label})", file=file, remedy=remedy)
 
 
+def _scenario(data: Mapping[str, Any], file: Path | None) -> Scenario:
+    """Return the scenario of plain data from a file; names of files that stand beside that are right here."""
+    scenario = scenario_of(data, file)
+    return scenario if file is None else seen_from_here(scenario, file.parent)
+
+
 def scenario_at(data: Mapping[str, Any], where: str, file: Path | None) -> Scenario:
     """Return the scenario of plain data; what is wrong is told with the place in the study's file it comes from."""
     try:
-        return scenario_of(data, file)
+        return _scenario(data, file)
     except InputError as error:
         field = error.field or ""
         if where:
@@ -163,16 +170,17 @@ def replicates_of(
     study: Study, trace: Trace | None, variants: Sequence[Variant], file: Path | None = None
 ) -> list[Replicate]:
     """Return what every variant is run on: generated traces, seeds, or windows of the trace, which is needed for them."""
+    named = variants[0].scenario.trace
     if study.windows is not None and trace is not None:
         edges = _edges(trace, study.windows, file)
         seed = variants[0].scenario.seed
-        return [Replicate(f"window {k + 1}", study.trace, seed, edges[k]) for k in range(study.windows)]
+        return [Replicate(f"window {k + 1}", named, seed, edges[k]) for k in range(study.windows)]
     seeds = study.seed_numbers
-    if isinstance(study.trace, str) and study.trace.startswith(SYNTHETIC):
-        kind, _, query = study.trace.partition("?")
+    if isinstance(named, str) and named.startswith(SYNTHETIC):
+        kind, _, query = named.partition("?")
         settings = dict(parse_qsl(query, keep_blank_values=True))
         if study.seeds == 1:
-            return [Replicate(f"seed {settings.get('seed', 0)}", study.trace, variants[0].scenario.seed)]
+            return [Replicate(f"seed {settings.get('seed', 0)}", named, variants[0].scenario.seed)]
         if "seed" in settings:
             remedy = "remove it, or give one seed"
             raise InputError("the trace names a seed, and the study several", file=file, field="trace", remedy=remedy)
@@ -182,8 +190,8 @@ def replicates_of(
         problem = "seeds change nothing: the trace is not generated and nothing else is random"
         raise InputError(problem, file=file, field="seeds", remedy="give windows instead, as in `windows: 5`")
     if study.seeds == 1:
-        return [Replicate("the trace", study.trace, variants[0].scenario.seed)]
-    return [Replicate(f"seed {s}", study.trace, s) for s in seeds]
+        return [Replicate("the trace", named, variants[0].scenario.seed)]
+    return [Replicate(f"seed {s}", named, s) for s in seeds]
 
 
 def _edges(trace: Trace, count: int, file: Path | None) -> list[tuple[float, float]]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import polars as pl
 
 from gputwin.core.errors import InputError
-from gputwin.simulation.result import RUN_FILE, SimulationResult
+from gputwin.simulation.result import SimulationResult, saved_record
 
 _TABLES = ("jobs", "segments", "series", "placements", "nodes", "groups")
 
@@ -20,8 +19,8 @@ class LazyResult(SimulationResult):
 
     def __init__(self, folder: Path) -> None:
         try:
-            data = json.loads((folder / RUN_FILE).read_text(encoding="utf-8"))
-            own = {"folder": folder, "summary": data["summary"], "manifest": data["manifest"]}
+            summary, manifest = saved_record(folder)
+            own = {"folder": folder, "summary": summary, "manifest": manifest}
         except (OSError, ValueError, KeyError) as error:
             raise InputError(f"not a saved run ({error})", file=folder, remedy="run the study again") from None
         for name, value in own.items():

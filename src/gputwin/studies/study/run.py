@@ -11,6 +11,7 @@ from pathlib import Path
 from gputwin.core.processors import processors
 from gputwin.simulation.batch import Batch
 from gputwin.simulation.scenario import Scenario
+from gputwin.simulation.scenario_files import renamed
 from gputwin.simulation.simulate import cluster_of_scenario, trace_of
 from gputwin.studies.comparison.compare import Comparison, compare
 from gputwin.studies.comparison.scenario_run import ScenarioRun
@@ -69,11 +70,11 @@ def plan_study(
     variants = variants_of(study, file)
     common = variants[0].scenario
     progress("opening the trace")
-    first = trace_of(common.with_(trace=study.trace)) if study.windows is not None else None
+    first = trace_of(common) if study.windows is not None else None
     replicates = replicates_of(study, first, variants, file)
     reference = StoreReference(str(store.folder.resolve()), store.id)
     tasks: dict[tuple[str, str], Task] = {}
-    name, trace = study.trace, first
+    name, trace = common.trace, first
     for k, replicate in enumerate(replicates):
         if trace is None or name != replicate.trace:
             progress(f"opening trace {k + 1} of {len(replicates)}")
@@ -109,14 +110,7 @@ def _absolute(name: str) -> str:
 
 def with_absolute_paths(scenario: Scenario) -> Scenario:
     """Return the scenario with the files it names where they are, since a worker may run in another folder."""
-    fields: dict[str, object] = {}
-    if scenario.policies:
-        fields["policies"] = tuple(_absolute(p) for p in scenario.policies)
-    if scenario.prediction not in ("oracle", "requested"):
-        fields["prediction"] = _absolute(scenario.prediction)
-    if scenario.power is not None and _absolute(scenario.power.carbon) != scenario.power.carbon:
-        fields["power"] = {**dict(scenario.power), "carbon": _absolute(scenario.power.carbon)}
-    return scenario.with_(**fields) if fields else scenario
+    return renamed(scenario, _absolute)
 
 
 def run_study(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 
 from gputwin.core.errors import UserError
-from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, WHOLE_GPU_MILLI, parse_quantity
+from gputwin.core.units import CORE_MILLI, parse_quantity
 from gputwin.traces.document import Item
+from gputwin.traces.mig import Gpus, MigInstance, gpus_of, mig_instance
 from gputwin.traces.quality import Ledger
 
 Amounts = Mapping[str, Fraction]
@@ -25,22 +24,10 @@ WHOLE_GPUS = frozenset(
         "habana.ai/gaudi",
     }
 )
-_MIG = re.compile(r"nvidia\.com/mig-(\d)g\.(\d{1,4})gb(?:\..*)?")
-_MIG_SLICES = 7
-_A30_PROFILES = {("1", "6"), ("2", "12"), ("4", "24")}
-_A30_SLICES = 4
+_MIG = "nvidia.com/mig-"
 _PLAIN = frozenset({"cpu", "memory", "ephemeral-storage", "pods"})
 _MIB = 1 << 20
 _LARGEST_AMOUNT = 10**15
-
-
-@dataclass(frozen=True)
-class Gpus:
-    """GPUs asked for: how many, the share of each, and the memory of each where the kind tells it."""
-
-    count: int
-    milli: int | None
-    memory_mib: int | None
 
 
 def amounts_of(resources: Item, ledger: Ledger) -> dict[str, Fraction]:
@@ -127,26 +114,17 @@ def mib(amounts: Amounts, name: str) -> int | None:
 
 
 def gpus(amounts: Amounts) -> Gpus:
-    """Return the GPUs among the amounts: whole ones, or MIG instances as shares of a GPU.
-
-    A MIG profile of g compute slices is g/7 of its GPU (g/4 on an A30). Mixed profiles are averaged, so that the
-    total share stays right.
-    """
+    """Return the GPUs among the amounts: whole ones, or MIG instances as shares of a GPU."""
     whole = math.ceil(sum((n for name, n in amounts.items() if name in WHOLE_GPUS), Fraction(0)))
-    shares: list[tuple[int, Fraction, int]] = []
-    for name, n in amounts.items():
-        if n and (match := _MIG.fullmatch(name)):
-            slices = _A30_SLICES if match.groups() in _A30_PROFILES else _MIG_SLICES
-            shares.append((math.ceil(n), Fraction(int(match[1]), slices), int(match[2])))
-    count = whole + sum(n for n, _, _ in shares)
-    if not shares:
-        return Gpus(count, WHOLE_GPU_MILLI if count else None, None)
-    total = whole + sum(n * share for n, share, _ in shares)
-    memory = min(gb for _, _, gb in shares) * MIB_PER_GIB
-    return Gpus(count, math.ceil(total * WHOLE_GPU_MILLI / count), memory)
+    parts = [(math.ceil(n), part) for name, n in amounts.items() if n and (part := _mig_of(name))]
+    return gpus_of(whole, parts)
+
+
+def _mig_of(name: str) -> MigInstance | None:
+    return mig_instance(name.removeprefix(_MIG)) if name.startswith(_MIG) else None
 
 
 def others(amounts: Amounts) -> list[str]:
     """Return the names of resources that the trace has no column for."""
     known = _PLAIN | WHOLE_GPUS
-    return [name for name, n in amounts.items() if n and name not in known and not _MIG.fullmatch(name)]
+    return [name for name, n in amounts.items() if n and name not in known and not _mig_of(name)]

@@ -8,7 +8,9 @@ One row becomes one task, except that
   same submit time they are copies of one record, and the most advanced is kept.
 
 An instance is a node: totals of the request are divided by the nodes it got (asked for, while pending) and rounded
-up. The tenant is the account, or the partition where there is none; an array's number is the group of its tasks.
+up. A type of GPU that is a MIG profile (gres/gpu:1g.5gb) is a share of a GPU and no model; where only what a job was given
+names the profile, that counts. The tenant is the account, or the partition where there is none; an array's number is the
+group of its tasks.
 `sacct` prints local time without naming its zone. It is read in the zone that is given, else as UTC: then differences are
 right except across a clock change. With SLURM_TIME_FORMAT=%s the times are Unix seconds, and exact.
 
@@ -158,6 +160,8 @@ def _tasks(records: pl.DataFrame) -> pl.DataFrame:
         "cpu_milli",
         "memory_mib",
         "gpu_count",
+        "gpu_milli",
+        "gpu_memory_mib",
         "gpu_models_allowed",
         "gpu_model",
     )

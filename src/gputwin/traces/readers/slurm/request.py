@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import polars as pl
 
 from gputwin.core.units import CORE_MILLI, MINUTE, parse_slurm_memory, parse_slurm_tres
+from gputwin.traces.mig import gpus_of, mig_instance
 from gputwin.traces.quality import Ledger
 from gputwin.traces.readers.slurm import fields
 from gputwin.traces.sources import Source
@@ -20,6 +22,8 @@ _TRES = pl.Struct(
         "mib": pl.Float64,
         "nodes": pl.Float64,
         "gpus": pl.Float64,
+        "gpu_milli": pl.Float64,
+        "gpu_memory_mib": pl.Float64,
         "models": pl.String,
         "others": pl.String,
     }
@@ -31,14 +35,20 @@ def _tres(text: str) -> dict[str, object]:
     """Return the amounts of a TRES string that the trace has columns for, and the names of those it has not."""
     amounts = parse_slurm_tres(text)
     typed = {name.partition(":")[2]: n for name, n in amounts.items() if name.startswith(_GPU + ":") and n}
+    parts = [(math.ceil(n), part) for name, n in typed.items() if (part := mig_instance(name))]
+    # The untyped count is the total of the typed ones where a site tracks both.
+    count = amounts.get(_GPU, sum(typed.values(), Fraction(0)))
+    divided = gpus_of(max(0, math.ceil(count) - sum(n for n, _ in parts)), parts) if parts else None
+    models = {part.model if (part := mig_instance(name)) else name for name in typed}
     others = [name for name in amounts if name not in _RESOURCES and not name.startswith((_GPU + ":", *_ACCOUNTING))]
     return {
         "cpus": _positive(amounts.get("cpu")),
         "mib": _positive(amounts.get("mem")),
         "nodes": _positive(amounts.get("node")),
-        # The untyped count is the total of the typed ones where a site tracks both.
-        "gpus": float(amounts.get(_GPU, sum(typed.values(), Fraction(0)))),
-        "models": "|".join(sorted(typed)) or None,
+        "gpus": float(count) if divided is None else float(divided.count),
+        "gpu_milli": divided and divided.milli,
+        "gpu_memory_mib": divided and divided.memory_mib,
+        "models": "|".join(sorted(filter(None, models))) or None,
         "others": ", ".join(sorted(others)) or None,
     }
 
@@ -71,6 +81,8 @@ def with_request(jobs: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataF
         pl.col("QOS").alias("qos"),
         pl.col("Priority").alias("priority"),
         pl.coalesce(pl.col("TimelimitRaw") * MINUTE, "Timelimit").alias("requested_seconds"),
+        pl.coalesce(pl.col("ReqTRES", "AllocTRES").struct.field("gpu_milli")).alias("gpu_milli"),
+        pl.coalesce(pl.col("ReqTRES", "AllocTRES").struct.field("gpu_memory_mib")).alias("gpu_memory_mib"),
         pl.col("ReqTRES").struct.field("models").alias("gpu_models_allowed"),
         pl.col("AllocTRES").struct.field("models").alias("gpu_model"),
     )
