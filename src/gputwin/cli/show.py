@@ -62,7 +62,8 @@ def show_description(d: Description) -> None:
     counts = {
         "tasks": d.tasks,
         "jobs": d.jobs,
-        "instances": d.instances,
+        "instances that tasks are made of": d.instances,
+        "records of single instances": d.instance_records,
         "applications": d.applications,
         "users": d.users,
         "groups": d.groups,

@@ -34,6 +34,9 @@ class Description(Shown):
     tasks: int
     jobs: int
     instances: int
+    """That the tasks are made of, whether they ran or not."""
+    instance_records: int
+    """Rows of the table of instances: those that ran and are recorded one by one, each attempt of its own."""
     applications: int
     users: int
     groups: int
@@ -121,7 +124,8 @@ def describe(trace: Trace) -> Description:
         tables=dict(meta.tables),
         tasks=tasks["tasks"],
         jobs=tasks["jobs"],
-        instances=meta.tables.get("instances", tasks["instances"]),
+        instances=tasks["instances"],
+        instance_records=meta.tables.get("instances", 0),
         applications=tasks["application"],
         users=tasks["user"],
         groups=tasks["group"],
