@@ -62,6 +62,8 @@ class Description(Shown):
     """GPUs × time held, over the whole trace."""
     gpus_held_mean: float | None
     """Over the window."""
+    gpus_held_most: float | None
+    """At any one moment."""
     notes: list[str]
     metrics: dict[str, int]
     rows_read: int
@@ -146,6 +148,7 @@ def describe(trace: Trace) -> Description:
         gpus_requested=_distribution(columns["gpu_milli_total"]),
         gpu_hours=lives.gpu_hours,
         gpus_held_mean=lives.gpus_mean,
+        gpus_held_most=lives.gpus_most,
         notes=list(lives.window.notes()),
         metrics=_counts(trace, "series", "metric"),
         rows_read=meta.rows_read,
