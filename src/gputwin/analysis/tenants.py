@@ -170,7 +170,8 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame, who: str = "tenant") 
             remarks.append(
                 Remark(f"{_begins(_does(top['tenant'], 'use', who))} {share(top['used_share'])} of the GPU time held.")
             )
-    own_total = float(charges.filter(is_own)["gpu_hours"].sum())
+    # Whether jobs of nobody known are the same tenant's is not known either.
+    own_total = float(charges.filter(is_own & (pl.col("waiting") != UNKNOWN))["gpu_hours"].sum())
     if own_total > 0.5 * total:
         remarks.append(Remark(f"{share(own_total / total)} of the waiting is for GPUs that the same {who} holds."))
     return remarks
