@@ -33,7 +33,7 @@ def test_notes_of_pools_say_minutes_and_hours() -> None:
     notes = [shown.headline(), *shown.notes()]
     assert "a boot takes 3 min 00 s" in notes[0]
     assert "jobs in 2 h 25 min" in notes[0]
-    for subject in ("p95 wait", "took longer by", "slowest 1 %"):
+    for subject in ("p95 wait", "saves and restarts took each", "slowest 1 %"):
         assert any(subject in note for note in notes), subject
     assert [note for note in notes if RAW.search(note)] == []
     assert any("% for free GPUs" in note for note in notes)

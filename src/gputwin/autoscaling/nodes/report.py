@@ -140,7 +140,7 @@ class PoolReport:
         found += [
             f"{row.rule}, {percent(row.spot_share)} spot: {row.stopped_jobs:,.0f} jobs "
             f"({percent(row.stopped_jobs / self.jobs, 1)}) were stopped; "
-            f"each took longer by {format_duration(row.delay_quantiles['p50'])} (median), "
+            f"work done again, saves and restarts took each {format_duration(row.delay_quantiles['p50'])} (median), "
             f"{format_duration(row.delay_quantiles['p95'])} (p95), {format_duration(row.delay_quantiles['max'])} (most)."
             for row in self.rows
             if row.delay_quantiles
