@@ -174,6 +174,22 @@ def test_a_resource_binds_where_it_is_full_while_tasks_queue() -> None:
     assert found["GPU"]["time_share"] == pytest.approx(2 / 3, abs=0.02)
 
 
+def test_a_full_gpu_model_binds_though_the_cluster_is_half_empty() -> None:
+    """Otherwise waiting for the one model that is full is blamed on rules, not on the cluster's size."""
+    tasks = [task("a", 0, 0, 100, gpu_model="T4"), task("b", 0, 100, 200, gpu_model="T4")]
+    tasks += [task("c", 0, 0, 100, gpu_model="V100"), task("d", 300, 300, 400, gpu_model="V100")]
+    sizes = {"T4": 1, "V100": 2}
+    nodes = [
+        {"node_id": m, "gpu_count": n, "gpu_model": m, "cpu_milli": 9000, "memory_mib": 99} for m, n in sizes.items()
+    ]
+    analysis = of({"tasks": tasks, "nodes": nodes})
+    found = {r["resource"]: r for r in rows(analysis, "bottlenecks", "binding")}
+    assert found["GPU model T4"]["queueing_share"] == pytest.approx(1.0)
+    assert found["none"]["queueing_share"] == pytest.approx(0.0)
+    assert "GPU model V100" not in found
+    assert not any("not the cluster's size" in r.text for r in analysis.topic("bottlenecks").remarks)
+
+
 def test_free_gpus_on_machines_without_cpu_are_stranded() -> None:
     tasks = [
         task("cpu", 0, 0, 1000, gpu_count=0, cpu_milli=8000, memory_mib=1),

@@ -138,7 +138,7 @@ def test_a_comparison_is_short_and_full_adds_the_run_itself(
     assert "Cluster" not in brief
     assert brief[-1].endswith("--full")
     assert "Cluster" in full
-    assert any(line.startswith("Tenants that others wait for") for line in full)
+    assert any(line.startswith("Users that others wait for") for line in full)
 
 
 @pytest.mark.parametrize("verb", CONCLUSIONS)
@@ -199,6 +199,18 @@ def test_long_tables_are_cut_unless_everything_is_asked_for(
 def test_two_screens_are_those_of_the_terminal(lines: str, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINES", lines)
     assert two_screens() == most
+
+
+def test_what_is_cut_leaves_no_header_without_rows_and_no_rows_without_header() -> None:
+    head = [f"sentence {n}" for n in range(6)]
+    table = ["Title", "name   number", "─────────────", "a          1", "b          2", "c          3"]
+    for most in range(9, 12):
+        cut = console._cut([*head, *table, "All: --full"], most)
+        assert len(cut) <= most
+        assert cut[-2:] == [f"… {12 - (len(cut) - 2)} more lines: --full", "All: --full"]
+        assert set(cut[-3]) != {"─"}
+        assert cut[-3] not in table[:2]
+        assert all(row in cut for row in head)
 
 
 def test_analyze_shows_more_when_asked(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ from gputwin.optimization.capacity.plan import Plan, plan
 from gputwin.optimization.capacity.scale import mix_of, with_counts
 from gputwin.optimization.capacity.target import parse_target
 from gputwin.queueing.erlang import servers_for_wait
+from gputwin.report.sections.capacity import capacity
 from gputwin.simulation.cluster import Cluster, NodeGroup, open_cluster
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.simulate import simulate
@@ -209,3 +210,12 @@ def test_a_plan_counts_all_waits_of_jobs_that_are_stopped() -> None:
     assert told["stops"]["preempted"] > 0
     assert found.value == pytest.approx(told["wait_seconds"]["mean"], rel=1e-12)
     assert found.utilisation == pytest.approx(told["allocation"]["gpu"], rel=1e-9)
+
+
+def test_sizes_without_any_wait_are_drawn_where_nearly_all_are() -> None:
+    """A logarithmic axis has no place for a wait of zero, so the chart would be empty."""
+    few = plan(queue(0.001, jobs=50), open_cluster("homogeneous:6x1"), "p50_wait=1h", workers=1)
+    figure = capacity(few).figures[0]
+    assert figure.figure.layout.yaxis.type != "log"
+    assert sorted(figure.figure.data[0].x) == sorted(p.nodes for p in few.points if np.isfinite(p.value))
+    assert 0.0 in figure.figure.data[0].y

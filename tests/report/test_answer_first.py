@@ -86,10 +86,10 @@ def test_each_report_asks_and_answers(reports: dict[str, Path], name: str) -> No
 
 
 def test_tenants_are_in_reports_of_traces_runs_and_comparisons(reports: dict[str, Path]) -> None:
-    for name, title in (("trace", "Per user: who waits for whom"), ("run", "Tenants"), ("comparison", "Tenants")):
+    for name, title in (("trace", "Per user: who waits for whom"), ("run", "Users"), ("comparison", "Users")):
         assert title in Page(reports[name]).text
     assert "Who waits while whose jobs hold GPUs" in Page(reports["run"]).text
-    assert "Mean wait by tenant" in Page(reports["comparison"]).text
+    assert "Mean wait by user" in Page(reports["comparison"]).text
 
 
 def test_a_comparison_answers_with_a_small_table_with_intervals(reports: dict[str, Path]) -> None:

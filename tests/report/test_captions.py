@@ -14,7 +14,7 @@ import pytest
 from gputwin.core.units import format_duration, percent
 from gputwin.report import fidelity_of
 from gputwin.report.figures import WEEKDAYS
-from gputwin.report.page import FigurePart
+from gputwin.report.page import Cards, FigurePart
 from gputwin.simulation.cluster import open_cluster
 from gputwin.simulation.load import LoadCheck, check_load
 from gputwin.traces.dataset import Trace
@@ -78,7 +78,7 @@ def test_arrivals(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]) -> 
     assert [r["count"] for r in rows] == counts
     caption = parts["arrivals"].caption
     assert caption.startswith(f"{sum(counts):,} tasks, ")
-    assert f": {sum(counts) / len(rows):,.1f} per " in caption
+    assert f": {sum(counts) / len(rows):.4g} per " in caption
     assert f"; most, {max(counts):,}, in the " in caption
 
 
@@ -203,3 +203,33 @@ def test_a_metric_is_the_mean_over_entities_each_counted_once() -> None:
     part = figures(trace_of({"series": rows}))["metrics"]
     assert part.data["value"].to_list() == [6.0, 3.0]
     assert part.caption.startswith("1 of 1 metrics, those with most samples: 2 means over 1 h 23 min, ")
+
+
+@pytest.mark.parametrize(
+    ("times", "stretch"),
+    [([0, 1, 2, 600], "in the first 5 s."), ([0, 600, 601, 602], "in the 5 s from 10 min 00 s after the start.")],
+)
+def test_the_busiest_bin_is_named_in_a_whole_sentence(times: list[int], stretch: str) -> None:
+    rows = [{"job_id": str(i), "submit_time": float(t), "start_time": float(t)} for i, t in enumerate(times)]
+    caption = figures(trace_of({"tasks": rows}))["arrivals"].caption
+    assert caption.endswith(stretch)
+
+
+def test_the_cluster_to_simulate_next_has_room_for_all_that_ran_at_one_time() -> None:
+    short = [
+        {"job_id": str(i), "submit_time": 0.0, "start_time": 0.0, "end_time": 60.0, "gpu_count": 8} for i in range(5)
+    ]
+    long = {"job_id": "long", "submit_time": 0.0, "start_time": 0.0, "end_time": 86_400.0, "gpu_count": 8}
+    answer = sections(trace_of({"tasks": [*short, long]}))["overview"]
+    assert all("--cluster homogeneous:6x8" in step for step in answer.next_steps)
+
+
+def test_an_average_over_part_of_the_span_says_over_how_much() -> None:
+    times = [0.0, *(90_000.0 + i * 10 for i in range(200))]
+    rows = [
+        {"job_id": str(i), "submit_time": t, "start_time": t, "end_time": t + 5, "gpu_count": 1}
+        for i, t in enumerate(times)
+    ]
+    (cards,) = (p for p in sections(trace_of({"tasks": rows}))["overview"].parts if isinstance(p, Cards))
+    (note,) = (c.note for c in cards.cards if c.label == "GPUs held on average")
+    assert note == "0 GPU-hours; mean over 33 min 10 s"

@@ -66,6 +66,12 @@ def test_the_window_is_that_of_arrivals_and_begins_with_the_record_where_tasks_r
     assert (window.first, window.begin, window.until) == (4.0, 4.0, 90.0)
 
 
+def test_the_most_gpus_held_at_one_time_count_none_that_ended_as_another_began() -> None:
+    two_at_once = {"submit_time": 50.0, "start_time": 50.0, "end_time": 60.0, "gpu_count": 2, "instances": 2}
+    assert held(tasks(ARRIVES, two_at_once, LAST)).gpus_most == 4.0
+    assert held(tasks(ARRIVES, {**two_at_once, "start_time": 49.0}, LAST)).gpus_most == 5.0
+
+
 def test_gpu_hours_are_of_the_record_and_gpus_of_the_window() -> None:
     found = held(tasks(ARRIVES, LAST, {"was_running": True, "is_running": True}))
     assert found.gpu_hours == pytest.approx((30 + 10 + 90) / 3600)

@@ -128,6 +128,27 @@ def test_times_are_found_by_their_dates_where_no_column_is_named_like_one(tmp_pa
     ]
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "days"),
+    [("28/02/2024", "29/02/2024", 1), ("02/28/2024", "02/29/2024", 1), ("04/03/2024", "05/03/2024", 1)],
+    ids=["day first", "month first", "what changes is the day"],
+)
+def test_dates_between_slashes_are_read_by_what_their_numbers_allow(tmp_path, first, second, days):
+    rows = f"1,{first} 08:00:00,N/A,,4\n2,{second} 08:00:00,{second} 09:00:00,2.5h,4\n"
+    named = table(tmp_path, f"id,queued_at,began_at,took,gpus\n{rows}")
+    tasks = ingest([named], options=Options(guess=True)).tasks
+    assert tasks["duration_seconds"].to_list() == [None, 9000.0]
+    times = tasks.sort("submit_time").select("submit_time", "start_time").rows()
+    assert times == [(0.0, None), (days * 86_400.0, days * 86_400.0 + 3600.0)]
+
+
+def test_two_columns_of_dates_are_submission_and_start_where_durations_are_told(tmp_path):
+    rows = "1,2024-02-28T08:00:00,2024-02-28T09:00:00,2.5h,4\n2,2024-02-29T08:00:00,2024-02-29T09:00:00,1h,4\n"
+    named = table(tmp_path, f"id,a,b,took,gpus\n{rows}")
+    tasks = ingest([named], options=Options(guess=True, accept=True)).tasks
+    assert tasks.select("submit_time", "start_time", "end_time").row(0) == (0.0, 3600.0, 3600.0 + 9000.0)
+
+
 def test_a_table_without_any_time_is_refused_with_the_names_of_its_columns(tmp_path, capsys):
     assert main(["ingest", str(table(tmp_path, "id,what\n1,x\n")), "--guess"]) == 2
     assert "no column looks like a time" in (told := capsys.readouterr().err)

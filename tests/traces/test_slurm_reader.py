@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.traces.dataset import Trace
+from gputwin.traces.describe import describe
 from gputwin.traces.ingest import Options, ingest
 from gputwin.traces.lifetimes import held
 from gputwin.traces.readers.slurm.names import expand_array, expand_hosts
@@ -53,6 +54,12 @@ def test_a_request_is_per_node(sample):
     assert (job["gpu_models_allowed"], job["gpu_model"]) == ("a100", "a100")
     assert job["requested_seconds"] == 86_400
     assert sample.instances.filter(pl.col("job_id") == "101")["node_id"].to_list() == ["gpu01", "gpu02"]
+
+
+def test_instances_are_counted_whether_they_ran_or_not_and_their_records_apart(sample):
+    facts = describe(sample)
+    # 101 and 106 have two each, the other eight tasks one; five tasks never ran, and one ran twice.
+    assert (facts.tasks, facts.instances, facts.instance_records) == (10, 12, 7)
 
 
 def test_requeues_are_attempts(sample):

@@ -124,8 +124,7 @@ def _of_tasks(trace: Trace, reader: Engine, seed: int, progress: Callable[[str],
     stranded = pl.DataFrame()
     if of["instances"] is not None and facts.knows("gpu_count", "cpu_milli", "memory_mib") and _rows(trace, "nodes"):
         stranded = stranded_gpus(scan, of["instances"], trace.nodes, facts)
-    series = None if over_time is None else over_time.table("over_time")
-    topics += [bottlenecks(tasks, facts, series, stranded), published(tasks, trace.meta.source)]
+    topics += [bottlenecks(tasks, facts, over_time, stranded), published(tasks, trace.meta.source)]
     return topics
 
 

@@ -20,8 +20,8 @@ BOUND_SECONDS = 10.0
 _RESOURCES = {"gpus_share": "GPU", "cores_share": "CPU", "gib_share": "memory"}
 _STRANDED = {"all": "stranded", "CPU": "by_cpu", "memory": "by_memory", "GPU share": "by_gpu"}
 _NOTES = (
-    "A resource binds in a bin of time where at least 90 % of it is allocated and it is the fullest. Queueing time is tasks "
-    "queued × time.",
+    "A resource binds in a bin of time where at least 90 % of it is allocated and it is the fullest; where none is, a GPU "
+    "model of which that much is held. Queueing time is tasks queued × time.",
     "A waiting task found a queue where, when it was submitted, an earlier one had not started yet; it stood behind a "
     "larger one where such an earlier task asks for more GPUs than it does; it was overtaken where a later one started "
     "before it. None of this needs to know the scheduler.",
@@ -29,8 +29,11 @@ _NOTES = (
 )
 
 
-def binding(over_time: pl.DataFrame) -> pl.DataFrame:
-    """Return which resource binds: `resource`, share of time it is the fullest and 90 % full, share of queueing then."""
+def binding(over_time: pl.DataFrame, by_model: pl.DataFrame | None = None) -> pl.DataFrame:
+    """Return which resource binds: `resource`, share of time it is the fullest and 90 % full, share of queueing then.
+
+    A GPU model binds where no resource does as a whole; only models that do are listed.
+    """
     shares = [c for c in _RESOURCES if c in over_time.columns and over_time[c].sum() > 0]
     if not shares or "queued" not in over_time.columns:
         return pl.DataFrame()
@@ -41,18 +44,33 @@ def binding(over_time: pl.DataFrame) -> pl.DataFrame:
     if values.max() < HALF_FULL:
         return pl.DataFrame()
     fullest = np.where(values.max(axis=1) >= FULL, values.argmax(axis=1), -1)
+    models, of_model = _model_shares(over_time, by_model)
+    if models:
+        is_model = (fullest < 0) & (of_model.max(axis=1) >= FULL)
+        fullest = np.where(is_model, len(shares) + of_model.argmax(axis=1), fullest)
+    names = [*(_RESOURCES[name] for name in shares), *(f"GPU model {model}" for model in models)]
     seconds = over_time["seconds"].to_numpy()
     queued = over_time["queued"].to_numpy() * seconds
     total = queued.sum()
     rows = [
         {
-            "resource": "none" if i < 0 else _RESOURCES[shares[i]],
+            "resource": "none" if i < 0 else names[i],
             "time_share": float(seconds[fullest == i].sum() / seconds.sum()),
             "queueing_share": float(queued[fullest == i].sum() / total) if total else None,
         }
-        for i in (*range(len(shares)), -1)
+        for i in (*range(len(names)), -1)
+        if i < len(shares) or (fullest == i).any()
     ]
     return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def _model_shares(over_time: pl.DataFrame, by_model: pl.DataFrame | None) -> tuple[list[str], NDArray[np.float64]]:
+    """Return the GPU models and what is held of each in each bin; nothing where their GPUs are not known."""
+    if by_model is None or by_model["gpus_share"].null_count() == by_model.height:
+        return [], np.zeros((over_time.height, 0))
+    wide = by_model.drop_nulls("gpus_share").pivot("gpu_model", index="begin", values="gpus_share", maintain_order=True)
+    found = over_time.select("begin").join(wide, on="begin", how="left", maintain_order="left").drop("begin")
+    return found.columns, found.fill_null(0.0).to_numpy()
 
 
 def head_of_line(frame: Frame) -> pl.DataFrame:
@@ -111,17 +129,19 @@ def slowdowns(frame: Frame) -> pl.DataFrame:
     return found.with_columns(pl.col("quarter") + 1)
 
 
-def bottlenecks(frame: Frame, facts: TaskFacts, over_time: pl.DataFrame | None, stranded: pl.DataFrame) -> Topic | None:
-    """Return what holds work up; None where no wait is known."""
+def bottlenecks(frame: Frame, facts: TaskFacts, cluster: Topic | None, stranded: pl.DataFrame) -> Topic | None:
+    """Return what holds work up; None where no wait is known. `cluster`: allocation and queue over time."""
     tables = {"stranded": stranded if _is_used(stranded) else pl.DataFrame()}
+    has_models = False
     if facts.knows("wait"):
         tables |= {"head_of_line": head_of_line(frame), "slowdowns": slowdowns(frame)}
-        if over_time is not None:
-            tables["binding"] = binding(over_time)
+        if cluster is not None:
+            tables["binding"] = binding(cluster.tables["over_time"], cluster.table("by_gpu_model"))
+            has_models = cluster.table("by_gpu_model") is not None
     tables = {name: table for name, table in tables.items() if not table.is_empty()}
     if not tables:
         return None
-    return Topic("bottlenecks", "Bottlenecks", tables, _remarks(tables), _NOTES)
+    return Topic("bottlenecks", "Bottlenecks", tables, _remarks(tables, has_models), _NOTES)
 
 
 def _is_used(stranded: pl.DataFrame) -> bool:
@@ -158,11 +178,16 @@ def _sizes(gpus: NDArray[np.float64]) -> NDArray[np.int64]:
     return np.where(gpus <= 0, -1, np.ceil(np.log2(np.maximum(gpus, 1.0)))).astype(np.int64)
 
 
-def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
-    return (*_binding_remarks(tables), *_queue_remarks(tables), *_slowdown_remarks(tables), *_stranded_remarks(tables))
+def _remarks(tables: dict[str, pl.DataFrame], has_models: bool) -> tuple[Remark, ...]:
+    return (
+        *_binding_remarks(tables, has_models),
+        *_queue_remarks(tables),
+        *_slowdown_remarks(tables),
+        *_stranded_remarks(tables),
+    )
 
 
-def _binding_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
+def _binding_remarks(tables: dict[str, pl.DataFrame], has_models: bool) -> list[Remark]:
     if "binding" not in tables:
         return []
     rows, remarks = {r["resource"]: r for r in tables["binding"].to_dicts()}, []
@@ -172,7 +197,8 @@ def _binding_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
         text = f"{most['resource']} binds most often: in {share(most['time_share'])} of the time, in which "
         remarks.append(Remark(f"{text}{share(most['queueing_share'])} of all queueing happens.", False, 2))
     if free["queueing_share"] is not None and free["queueing_share"] > 0.2:
-        text = f"{share(free['queueing_share'])} of all queueing happens while no resource is {FULL * 100:.0f} % allocated: "
+        what = "no resource, and no GPU model, is" if has_models else "no resource is"
+        text = f"{share(free['queueing_share'])} of all queueing happens while {what} {FULL * 100:.0f} % allocated: "
         text += "not the cluster's size but placement, rules or the order of the queue holds these tasks up."
         remarks.append(Remark(text, True, 2))
     return remarks

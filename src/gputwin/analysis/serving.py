@@ -177,7 +177,7 @@ def _latency_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
             independent = "as from many independent clients"
             how = "in bursts" if gaps["cv"] > BURSTY_CV else "evenly" if gaps["cv"] < EVEN_CV else independent
             text = f"Requests arrive {how}, {duration(gaps['mean'])} apart on average"
-            remarks.append(Remark(f"{text} (CV of the gaps {gaps['cv']:.1f}; 1 for a Poisson process)."))
+            remarks.append(Remark(f"{text} (the gaps spread {gaps['cv']:.1f} times as much as by chance alone)."))
     return remarks
 
 
@@ -230,4 +230,4 @@ def _correlation_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     words = "; ".join(
         f"{metric(r['first'])} with {metric(r['second'])} {r['rho']:+.2f}" for r in known.head(3).to_dicts()
     )
-    return [Remark(f"Metrics that move together (Spearman, five-minute bins): {words}.")]
+    return [Remark(f"Metrics that rise and fall together (1: always; -1: one falls as the other rises): {words}.")]

@@ -53,7 +53,7 @@ def tenants(tasks: Any, usage: Any | None = None) -> Topic | None:
     charges = blocking(waits, holds)
     table = with_charges(_totals(lives, None if usage is None else _used(tasks, usage, who)), charges)
     tables = {"tenants": table} | ({"blocking": charges} if charges.height else {})
-    return Topic("tenants", f"Per {who}", tables, tuple(remarks_on(table, charges)), _NOTES)
+    return Topic("tenants", f"Per {who}", tables, tuple(remarks_on(table, charges, who)), _NOTES)
 
 
 def _lives(frame: Any) -> pl.DataFrame:
@@ -113,19 +113,19 @@ def with_charges(totals: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _does(tenant: str, verb: str) -> str:
+def _does(tenant: str, verb: str, who: str) -> str:
     """Return who does it: of those whose name is not known, and of those too many to name, there are several."""
     if tenant in (OTHERS, UNKNOWN):
-        return f"{tenant} together {verb}" if tenant == OTHERS else f"jobs of unknown tenants {verb}"
+        return f"{tenant} together {verb}" if tenant == OTHERS else f"jobs of unknown {who}s {verb}"
     return f"{tenant} {verb}s"
 
 
 def _begins(text: str) -> str:
     """Return a sentence that begins with a word of ours in upper case; a tenant's name stays as it is."""
-    return f"J{text[1:]}" if text.startswith("jobs of unknown tenants ") else text
+    return f"J{text[1:]}" if text.startswith("jobs of unknown ") else text
 
 
-def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
+def remarks_on(table: pl.DataFrame, charges: pl.DataFrame, who: str = "tenant") -> list[Remark]:
     """Return who waits most and who holds most of what others wait for, in sentences."""
     if not table["mean_wait_seconds"].is_not_null().any():
         return [
@@ -142,7 +142,7 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
             continue
         remarks.append(
             Remark(
-                f"{_begins(_does(most['tenant'], 'wait'))} most for GPUs that somebody holds: "
+                f"{_begins(_does(most['tenant'], 'wait', who))} most for GPUs that somebody holds: "
                 f"{most['waited_gpu_hours']:,.0f} GPU-hours, "
                 f"{share(most['waited_gpu_hours'] / total)} of all such waiting; the mean wait is "
                 f"{format_duration(most['mean_wait_seconds'])}."
@@ -158,19 +158,20 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame) -> list[Remark]:
         pair = between.filter(pl.col("holding") == top["tenant"]).row(0, named=True)
         remarks.append(
             Remark(
-                f"{_begins(_does(top['tenant'], 'hold'))} most of what others wait for: "
+                f"{_begins(_does(top['tenant'], 'hold', who))} most of what others wait for: "
                 f"{top['others_wait_gpu_hours']:,.0f} GPU-hours, "
                 f"{share(top['others_wait_gpu_hours'] / for_others)} of all waiting for what others hold, with "
-                f"{share(top['gpu_hour_share'])} of all GPU-hours; {_does(pair['waiting'], 'wait')} for that most "
+                f"{share(top['gpu_hour_share'])} of all GPU-hours; {_does(pair['waiting'], 'wait', who)} for that most "
                 f"({pair['gpu_hours']:,.0f} GPU-hours).",
                 top["others_wait_gpu_hours"] / for_others > 1.5 * (top["gpu_hour_share"] or 1.0),
             )
         )
         if "used_share" in table.columns and top.get("used_share") is not None:
             remarks.append(
-                Remark(f"{_begins(_does(top['tenant'], 'use'))} {share(top['used_share'])} of the GPU time held.")
+                Remark(f"{_begins(_does(top['tenant'], 'use', who))} {share(top['used_share'])} of the GPU time held.")
             )
-    own_total = float(charges.filter(is_own)["gpu_hours"].sum())
+    # Whether jobs of nobody known are the same tenant's is not known either.
+    own_total = float(charges.filter(is_own & (pl.col("waiting") != UNKNOWN))["gpu_hours"].sum())
     if own_total > 0.5 * total:
-        remarks.append(Remark(f"{share(own_total / total)} of the waiting is for GPUs that the same tenant holds."))
+        remarks.append(Remark(f"{share(own_total / total)} of the waiting is for GPUs that the same {who} holds."))
     return remarks

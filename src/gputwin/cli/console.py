@@ -45,6 +45,7 @@ SCREENS = 88
 """Lines of two screens; what is longer is shown by --full."""
 _LEAST_LINES = 48
 _LAST_LINES = 3
+_BETWEEN_COLUMNS = "  "
 _CAUGHT: ContextVar[dict[str, Any] | None] = ContextVar("caught", default=None)
 """Where the data of a verb go besides, for one that runs others."""
 _TABLES: ContextVar[list[Table] | None] = ContextVar("tables", default=None)
@@ -104,10 +105,20 @@ def _show(render: Callable[[], None]) -> None:
     lines = shown.getvalue().splitlines()
     most = two_screens()
     if len(lines) > most and not settings().full:
-        kept = most - _LAST_LINES - 1
-        more = f"… {len(lines) - kept - _LAST_LINES:,} more lines: --full"
-        lines = [*lines[:kept], more, *lines[-_LAST_LINES:]]
+        lines = _cut(lines, most)
     sys.stdout.write("".join(f"{line}\n" for line in lines))
+
+
+def _cut(lines: list[str], most: int) -> list[str]:
+    """Return the first and the last lines, no more than `most`; no rows without their header, no header without rows."""
+    last = lines[-_LAST_LINES:]
+    while last and _BETWEEN_COLUMNS in last[0].strip():
+        last = last[1:]
+    kept = most - len(last) - 1
+    # Title, header and rule of a table stand one below the other.
+    rule = next((n for n in range(kept - 1, min(kept + 2, len(lines))) if set(lines[n].strip()) == {"─"}), None)
+    kept = kept if rule is None else rule - 2
+    return [*lines[:kept], f"… {len(lines) - kept - len(last):,} more lines: --full", *last]
 
 
 def _first_table(render: Callable[[], None]) -> pl.DataFrame:

@@ -95,9 +95,9 @@ def _render(study: ForecastStudy, output: Path | None) -> None:
     from gputwin.report.sections.forecast import expected, headline, main_series
 
     say(headline(study)[0])
-    show(expected(study))
     for note in study.series.notes:
-        say(note)
+        say(f"! {note[:1].upper()}{note[1:]}.")
+    show(expected(study))
     lead, span = list(study.spans().items())[-1]
     tested = study.tested.schedule.end - study.tested.schedule.test
     if settings().full:

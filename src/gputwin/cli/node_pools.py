@@ -130,6 +130,7 @@ def _render_choice(choice: Choice, output: Path | None) -> None:
     days = format_duration(choice.split_seconds)
     table(f"Tried on the first {days} ({choice.jobs[0]:,} jobs)", columns, rows(choice.tried))
     table(f"On the rest ({choice.jobs[1]:,} jobs)", columns, rows(choice.shown))
+    say(choice.pools.cost_note())
     if output is not None:
         say(f"report: {output / 'pools.html'}")
 
@@ -168,7 +169,7 @@ def _render(report: PoolReport, output: Path | None) -> None:
         "lost GPU h",
         "saves, restarts GPU h",
     ]
-    table("Fixed cluster and autoscaled pools (cost over the span of the trace)", columns, rows)
+    table(f"Fixed cluster and autoscaled pools (cost: {report.pools.cost_unit})", columns, rows)
     for sentence in report.notes():
         say(f"- {sentence}")
     if output is not None:

@@ -62,7 +62,8 @@ def show_description(d: Description) -> None:
     counts = {
         "tasks": d.tasks,
         "jobs": d.jobs,
-        "instances": d.instances,
+        "instances that tasks are made of": d.instances,
+        "records of single instances": d.instance_records,
         "applications": d.applications,
         "users": d.users,
         "groups": d.groups,
@@ -78,10 +79,10 @@ def show_description(d: Description) -> None:
         "tasks that tell no time they ran": d.tasks_of_unknown_life,
     }
     table("Counts", ["what", "how many"], [[k, format_count(v)] for k, v in counts.items() if v])
-    if d.gpu_hours is not None and d.gpus_held_mean is not None:
+    if d.gpu_hours is not None and d.gpus_held_mean is not None and d.gpus_held_most is not None:
         say(
             f"GPU-hours held: {d.gpu_hours:,.0f}; on average {d.gpus_held_mean:,.1f} GPUs over a window of "
-            f"{format_duration(d.window_seconds)}"
+            f"{format_duration(d.window_seconds)}, at most {d.gpus_held_most:,.1f} at one time"
         )
     for note in d.notes:
         say(f"{note[:1].upper()}{note[1:]}.")

@@ -194,7 +194,9 @@ def _show_tenants(topic: Topic) -> None:
     if topic.name == "tenants":
         blocking = topic.table("blocking")
         found = topic.tables["tenants"]
-        show_tenant_tables(found, found.clear() if blocking is None else blocking, _FEW)
+        show_tenant_tables(
+            found, found.clear() if blocking is None else blocking, _FEW, topic.title.removeprefix("Per ")
+        )
 
 
 def _parts(found: pl.DataFrame, title: str, most: int = _MOST_ROWS) -> Iterator[tuple[str, pl.DataFrame]]:

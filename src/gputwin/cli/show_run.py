@@ -55,6 +55,7 @@ def _show_details(s: dict[str, Any], view: TenantView) -> None:
     """Print outcomes, the cluster, what interrupted jobs, power and tenants."""
     from gputwin.cli.tenants import show_tenant_tables
     from gputwin.core.units import format_duration
+    from gputwin.report.sections.tenants import NO_TENANTS
     from gputwin.simulation.verdict import shares_words
 
     figures = [["outcomes", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in s["outcomes"].items())]]
@@ -79,7 +80,9 @@ def _show_details(s: dict[str, Any], view: TenantView) -> None:
     _render_lives(s)
     _render_power(s)
     if view.tenants.height > 1:
-        show_tenant_tables(view.tenants, view.blocking)
+        if view.who != "tenant":
+            say(NO_TENANTS)
+        show_tenant_tables(view.tenants, view.blocking, who=view.who)
 
 
 def _render_power(summary: dict[str, Any]) -> None:

@@ -22,7 +22,7 @@ def show_tenants(view: TenantView, rows: int = _ROWS) -> None:
         return
     for sentence in view.sentences():
         say(f"· {sentence}")
-    show_tenant_tables(view.tenants, view.blocking, rows)
+    show_tenant_tables(view.tenants, view.blocking, rows, view.who)
 
 
 def explain_tenants(result: SimulationResult, tenant: str | None, as_json: bool) -> None:
@@ -46,7 +46,7 @@ def explain_tenants(result: SimulationResult, tenant: str | None, as_json: bool)
         ):
             pairs = [r for r in part.blocking.to_dicts() if r[of] == tenant]
             table(
-                title, ["tenant", "GPU-hours of waiting"], [[r[other], f"{r['gpu_hours']:,.1f}"] for r in pairs[:_ROWS]]
+                title, [part.who, "GPU-hours of waiting"], [[r[other], f"{r['gpu_hours']:,.1f}"] for r in pairs[:_ROWS]]
             )
         causes = [[CAUSE_WORDS.get(r["cause"], r["cause"]), f"{r['gpu_hours']:,.1f}"] for r in part.causes.to_dicts()]
         table(f"Why {tenant} waits", ["waits", "GPU-hours of waiting"], causes)
@@ -54,11 +54,11 @@ def explain_tenants(result: SimulationResult, tenant: str | None, as_json: bool)
     emit(part.to_json(), as_json, render)
 
 
-def show_tenant_tables(tenants: pl.DataFrame, blocking: pl.DataFrame, rows: int = _ROWS) -> None:
+def show_tenant_tables(tenants: pl.DataFrame, blocking: pl.DataFrame, rows: int = _ROWS, who: str = "tenant") -> None:
     """Print one row per tenant, and the pairs with most GPU-hours of waiting."""
     from gputwin.report.sections.tenants import tenant_tables
 
-    for shown in tenant_tables(tenants, blocking, rows):
+    for shown in tenant_tables(tenants, blocking, rows, who):
         show(shown)
 
 

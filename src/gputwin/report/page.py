@@ -97,10 +97,13 @@ Part = Prose | Statement | Cards | TablePart | FigurePart | Bullets | Findings
 
 
 def _cut(text: str, most: int) -> str:
-    """Return the text with at most so many signs; where there is a blank to cut at, no word is cut."""
+    """Return the text with at most so many signs: whole sentences where they fill a third of that, else whole words."""
     if len(text) <= most:
         return text
     head = text[:most]
+    sentences = head.rpartition(". ")[0]
+    if len(sentences) > most / 3:
+        return f"{sentences}."
     return f"{head.rpartition(' ')[0] or head} …"
 
 

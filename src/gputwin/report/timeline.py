@@ -82,7 +82,13 @@ class Timeline:
             return since
         form = "%a %-d %b %Y %H:%M" if self.has_dates else "%A %H:%M"
         text: str = pl.select(self.local(pl.lit(time)).dt.strftime(form)).item()
-        return text if self.has_dates else f"{text}, {since},"
+        return text if self.has_dates else f"{text}, {since}"
+
+    def stretch(self, begin: float, width: str) -> str:
+        """Return a stretch of time as people say it: "the first 5 min", "the day from Mon 6 Mar 2023 00:00"."""
+        if self.origin is None and begin <= self.first:
+            return f"the first {width}"
+        return f"the {width} from {self.words(begin)}"
 
     def bins(self, first: float, last: float, most: int = MOST_BINS) -> Bins:
         """Return at most `most` bins of a round width that cover [first, last], on round local times."""

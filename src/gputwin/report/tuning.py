@@ -62,7 +62,7 @@ def tuning_section(result: Tuned) -> Section:
     steps = {
         "adopt": (f"Use {names[result.chosen]}, and tune again when the workload changes.",),
         "reject": ("Keep the present configuration.",),
-    }.get(test.verdict, ("Give the A/B test more held-out windows (`windows` in the study), or keep what there is.",))
+    }.get(test.verdict, ("Give the A/B test more held-out windows (`held_out` in the study), or keep what there is.",))
     question = "Which configuration should be used?"
     return Section("tuning", "Tuning", tuple(parts), _NOTES, question, steps)
 
@@ -109,9 +109,7 @@ def _losses(result: Tuned, names: list[str]) -> FigurePart:
             "windows": [len(result.scores[i]) for i, _ in best],
         }
     )
-    figure = blank(
-        height=120 + 26 * frame.height, xaxis={"title": "mean loss, present configuration = 1", "rangemode": "tozero"}
-    )
+    figure = blank(height=120 + 26 * frame.height, xaxis={"title": "mean loss (present = 1)", "rangemode": "tozero"})
     figure.add_bar(
         x=frame["mean_loss"].to_list(),
         y=[plain(name, 60) for name in frame["configuration"]],
@@ -152,7 +150,9 @@ def _pareto(result: Tuned, names: list[str]) -> FigurePart:
         }
     )
     figure = blank(
-        xaxis={"title": f"{first} (present = 1)"}, yaxis={"title": f"{second} (present = 1)"}, showlegend=True
+        xaxis={"title": f"{_plain(first)} (present = 1)"},
+        yaxis={"title": f"{_plain(second)} (present = 1)"},
+        showlegend=True,
     )
     for on_front, label in ((True, "on the front"), (False, "beaten")):
         part = frame.filter(pl.col("is_on_front") == on_front).sort(first)
@@ -186,3 +186,8 @@ def _finite(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def _plain(objective: str) -> str:
+    """Return an objective as people say it: mean_wait is mean wait."""
+    return objective.replace("_", " ")

@@ -299,6 +299,7 @@ def _manifest(run: Run, fingerprint: str) -> dict[str, Any]:
         "scheduler": asdict(run.scheduler),
         "planner": None if run.changes.planning is None else asdict(run.changes.planning),
         "seed": run.seed,
+        "tenants_are": run.workload.tenants_are,
         "bin_seconds": run.bin_seconds,
         "gpu_whole_milli": WHOLE,
         "versions": {

@@ -34,16 +34,18 @@ class TenantView(Shown):
     tenants: pl.DataFrame
     blocking: pl.DataFrame
     causes: pl.DataFrame
+    who: str = "tenant"
+    """What a tenant is: user, where the trace names no tenants."""
 
     def _title(self) -> str:
-        return f"{self.tenants.height:,} tenants"
+        return f"{self.tenants.height:,} {self.who}s"
 
     def _lines(self) -> list[str]:
         return self.sentences()
 
     def sentences(self) -> list[str]:
         """Return what the tables say."""
-        return [*self._not_by_holders(), *(remark.text for remark in remarks_on(self.tenants, self.blocking))]
+        return [*self._not_by_holders(), *(remark.text for remark in remarks_on(self.tenants, self.blocking, self.who))]
 
     def _not_by_holders(self) -> list[str]:
         """Return who waits most for something else than GPUs that others hold, where that is much of all waiting."""
@@ -62,10 +64,10 @@ class TenantView(Shown):
         """Return the part about one tenant: its row, whom it waits for and who waits for it, and its causes."""
         if tenant not in self.tenants["tenant"]:
             known = shorten(", ".join(self.tenants["tenant"].head(10)), 200)
-            raise UserError(f"the run has no tenant '{shorten(tenant)}'; it has {known}")
+            raise UserError(f"the run has no {self.who} '{shorten(tenant)}'; it has {known}")
         about = (pl.col("waiting") == tenant) | (pl.col("holding") == tenant)
         only = pl.col("tenant") == tenant
-        return TenantView(self.tenants.filter(only), self.blocking.filter(about), self.causes.filter(only))
+        return TenantView(self.tenants.filter(only), self.blocking.filter(about), self.causes.filter(only), self.who)
 
     def to_json(self) -> dict[str, Any]:
         """Return the tables as plain data."""
@@ -76,6 +78,11 @@ class TenantView(Shown):
         }
 
 
+def owner_of(result: SimulationResult) -> str:
+    """Return what a tenant of the run is in its trace: tenant, or user where the trace names no tenants."""
+    return str(result.manifest.get("tenants_are", "tenant"))
+
+
 def by_tenant(result: SimulationResult, use: pl.DataFrame | None = None) -> TenantView:
     """Return waiting and holding per tenant of a run; `use` (`use_of` of the trace) adds what they used of their GPUs."""
     jobs = result.jobs.with_row_index("job").with_columns(
@@ -83,7 +90,7 @@ def by_tenant(result: SimulationResult, use: pl.DataFrame | None = None) -> Tena
     )
     segments = _segments(result, jobs)
     charges = blocking(_waits(result, jobs, segments), _holds(segments))
-    return TenantView(with_charges(_totals(jobs, segments, use), charges), charges, _causes(jobs))
+    return TenantView(with_charges(_totals(jobs, segments, use), charges), charges, _causes(jobs), owner_of(result))
 
 
 def _segments(result: SimulationResult, jobs: pl.DataFrame) -> pl.DataFrame:

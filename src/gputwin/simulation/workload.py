@@ -68,6 +68,8 @@ class Workload:
     """[job]: instances it asked for, where its shape says something else."""
     most_instances: NDArray[np.int64] | None = None
     """[job]: instances it may have at most, where its shape says something else."""
+    tenants_are: str = "tenant"
+    """Column of the trace that names its tenants: user, where it names no tenant at all."""
 
     @property
     def size(self) -> int:
@@ -135,6 +137,7 @@ def workload_of(
         jobs["was_running"].to_numpy() if jobs["was_running"].any() else None,
         (window.begin, window.until),
         tuple(kinds["gpu_models_allowed"]),
+        tenants_are=tenant_column(trace.tasks),
     )
 
 
@@ -159,6 +162,12 @@ def with_load(workload: Workload, scale: float) -> Workload:
     return replace(workload, jobs=jobs, window=(begin, until))
 
 
+def tenant_column(tasks: pl.DataFrame) -> str:
+    """Return the column that names the tenants: user where no task names a tenant, never a mixture of both."""
+    named = (name for name in ("tenant", "user") if tasks[name].is_not_null().any())
+    return next(named, "tenant")
+
+
 def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame) -> pl.DataFrame:
     if share not in ("fraction", "exclusive"):
         raise UserError(f"unknown way of counting shares '{share}'; known: fraction, exclusive")
@@ -166,8 +175,8 @@ def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame)
     count = pl.col("gpu_count").fill_null(0).cast(pl.Int64)
     milli = whole if share == "exclusive" else pl.col("gpu_milli").cast(pl.Int64).fill_null(whole)
     asks = (count > 0) & (pl.col("gpu_milli").fill_null(WHOLE_GPU_MILLI) > 0)
-    has_owners = any(tasks[name].is_not_null().any() for name in ("tenant", "user"))
-    nobody = _UNKNOWN if has_owners else _EVERYONE
+    column = tenant_column(tasks)
+    nobody = _UNKNOWN if tasks[column].is_not_null().any() else _EVERYONE
     return tasks.with_columns(
         pl.when(asks).then(count).otherwise(0).alias("gpu_count"),
         pl.when(asks).then(milli).otherwise(0).alias("gpu_milli"),
@@ -182,7 +191,7 @@ def _with_requests(tasks: pl.DataFrame, share: str, predict: str | pl.DataFrame)
         .otherwise(pl.lit(""))
         .alias("limited_application"),
         believed(tasks, predict).alias("predicted"),
-        pl.coalesce("tenant", "user", pl.lit(nobody)).alias("tenant"),
+        pl.col(column).fill_null(nobody).alias("tenant"),
         pl.col("priority").cast(pl.Float64).fill_null(0.0),
     )
 

@@ -34,6 +34,9 @@ class Description(Shown):
     tasks: int
     jobs: int
     instances: int
+    """That the tasks are made of, whether they ran or not."""
+    instance_records: int
+    """Rows of the table of instances: those that ran and are recorded one by one, each attempt of its own."""
     applications: int
     users: int
     groups: int
@@ -59,6 +62,8 @@ class Description(Shown):
     """GPUs × time held, over the whole trace."""
     gpus_held_mean: float | None
     """Over the window."""
+    gpus_held_most: float | None
+    """At any one moment."""
     notes: list[str]
     metrics: dict[str, int]
     rows_read: int
@@ -121,7 +126,8 @@ def describe(trace: Trace) -> Description:
         tables=dict(meta.tables),
         tasks=tasks["tasks"],
         jobs=tasks["jobs"],
-        instances=meta.tables.get("instances", tasks["instances"]),
+        instances=tasks["instances"],
+        instance_records=meta.tables.get("instances", 0),
         applications=tasks["application"],
         users=tasks["user"],
         groups=tasks["group"],
@@ -142,6 +148,7 @@ def describe(trace: Trace) -> Description:
         gpus_requested=_distribution(columns["gpu_milli_total"]),
         gpu_hours=lives.gpu_hours,
         gpus_held_mean=lives.gpus_mean,
+        gpus_held_most=lives.gpus_most,
         notes=list(lives.window.notes()),
         metrics=_counts(trace, "series", "metric"),
         rows_read=meta.rows_read,

@@ -231,6 +231,8 @@ class Held:
     gpu_hours: float | None
     """None where no task tells its GPUs and its life."""
     gpus_mean: float | None
+    gpus_most: float | None
+    """At any one moment of the record."""
     tasks_alive: int
     """Tasks that run when the record ends."""
     tasks_unknown: int
@@ -248,6 +250,13 @@ def held(tasks: pl.DataFrame) -> Held:
         window,
         float(ran @ amount) / HOUR if known.height else None,
         inside / window.seconds if known.height else None,
+        _most_at_once(begin, begin + ran, amount) if known.height else None,
         int(lives["is_alive"].sum()),
         int(lives["is_unknown"].sum()),
     )
+
+
+def _most_at_once(begin: Floats, end: Floats, amount: Floats) -> float:
+    """Return the most that is held at one moment; what ends at a moment is free for what begins then."""
+    times, steps = np.concatenate([end, begin]), np.concatenate([-amount, amount])
+    return max(float(np.cumsum(steps[np.argsort(times, kind="stable")]).max()), 0.0)

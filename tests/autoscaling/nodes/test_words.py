@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from gputwin.autoscaling.candidates import KNOWN, Scope, settings_of
 from gputwin.autoscaling.nodes.choose import WaitTarget, choose_pools
 from gputwin.autoscaling.nodes.report import report_pools
 from gputwin.autoscaling.nodes.study import PoolOptions
 from gputwin.autoscaling.nodes.supply import SpotSupply
-from gputwin.report.page import FigurePart
+from gputwin.report.page import FigurePart, Statement
 from gputwin.report.sections.node_pools import node_pools
 from gputwin.simulation.interruptions import Checkpoints
 from tests.autoscaling.nodes.made import pools
@@ -32,7 +33,7 @@ def test_notes_of_pools_say_minutes_and_hours() -> None:
     notes = [shown.headline(), *shown.notes()]
     assert "a boot takes 3 min 00 s" in notes[0]
     assert "jobs in 2 h 25 min" in notes[0]
-    for subject in ("p95 wait", "took longer by", "slowest 1 %"):
+    for subject in ("p95 wait", "saves and restarts took each", "slowest 1 %"):
         assert any(subject in note for note in notes), subject
     assert [note for note in notes if RAW.search(note)] == []
     assert any("% for free GPUs" in note for note in notes)
@@ -53,6 +54,34 @@ def test_the_verdict_on_a_choice_says_minutes_and_hours() -> None:
     choice = choose_pools(pools(), crowded(60), options, WaitTarget(95, 1800.0), rules=("karpenter",), shares=(0.0,))
     assert "at most 30 min." in choice.verdict()
     assert not RAW.search(choice.verdict())
+
+
+def test_costs_say_what_they_are_counted_in() -> None:
+    priced = pools()
+    (group,) = priced.groups
+    free = replace(priced, groups=(replace(group, group=replace(group.group, price_per_hour=None)),))
+    for given, unit, note in (
+        (priced, "in the currency of the prices", "Costs are in the currency of price_per_hour."),
+        (free, "on-demand GPU-hours", "No prices are given, so a GPU costs 1 an hour"),
+    ):
+        shown = report_pools(given, crowded(), SpotSupply(), Checkpoints(), shares=(0.5,), seeds=1)
+        section = node_pools(shown)
+        verdict = next(part.text for part in section.parts if isinstance(part, Statement))
+        assert re.search(rf"costs [\d,]+ {unit}, \d+ % of the fixed", verdict)
+        assert any(text.startswith(note) for text in shown.notes())
+        figure = next(part.figure for part in section.parts if isinstance(part, FigurePart))
+        assert figure.layout.xaxis.title.text == f"cost, {unit}"
+        choice = choose_pools(
+            given, crowded(60), PoolOptions(), WaitTarget(95, 1800.0), rules=("karpenter",), shares=(0.0,)
+        )
+        assert unit in choice.verdict()
+
+
+def test_spot_nodes_that_nothing_takes_away_are_said_to_be_an_assumption() -> None:
+    safe = report_pools(pools(), crowded(), SpotSupply(), Checkpoints(), shares=(0.5,), seeds=1)
+    assert any("never lost" in note for note in safe.notes())
+    risky = report_pools(pools(), crowded(), SpotSupply(hazard_per_hour=1.0), Checkpoints(), shares=(0.5,), seeds=1)
+    assert not any("never lost" in note for note in risky.notes())
 
 
 def test_settings_of_scaling_rules_say_minutes() -> None:

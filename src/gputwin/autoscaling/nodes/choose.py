@@ -95,6 +95,7 @@ class Choice:
     chosen: Tried
     shown: tuple[Tried, ...]
     """On the rest: the fixed cluster, what was chosen, then each rule with its default settings and no spot nodes."""
+    pools: NodePools
 
     def verdict(self) -> str:
         """Return what the choice came to, in a sentence."""
@@ -102,7 +103,8 @@ class Choice:
         kept = "held" if now.is_within else "was missed"
         reached = "" if self.chosen.is_within else "No setting reached the target; this one waits least. "
         return (
-            f"{reached}Chosen on the first part: {self.chosen.words()}. On the rest it costs {now.cost:,.0f}, "
+            f"{reached}Chosen on the first part: {self.chosen.words()}. On the rest it costs "
+            f"{now.cost:,.0f} {self.pools.cost_unit}, "
             f"{percent(now.cost / max(fixed.cost, 1e-12))} of the fixed cluster, and the target {kept}: "
             f"{self.target.words} {format_duration(now.wait_seconds)}, at most {short_duration(self.target.seconds)}."
         )
@@ -153,7 +155,7 @@ def choose_pools(
     later = [Variant(pools, 0.0, is_fixed=True), first[found.index(chosen)], *defaults]
     shown = _judged(later, simulate_variants(later, parts[1], options, seeds, step), target)
     jobs = (parts[0].tasks["job_id"].n_unique(), parts[1].tasks["job_id"].n_unique())
-    return Choice(target, split - begin, jobs, tuple(found), chosen, tuple(shown))
+    return Choice(target, split - begin, jobs, tuple(found), chosen, tuple(shown), pools)
 
 
 def _candidates(pools: NodePools, rules: Sequence[str], shares: Sequence[float]) -> Iterator[Variant]:

@@ -110,7 +110,14 @@ class PoolReport:
 
     def notes(self) -> list[str]:
         """Return what a reader should know of the figures."""
-        found = ["Cost is what nodes are paid for between the first and the last submission, booting included."]
+        found = [
+            "Cost is what nodes are paid for between the first and the last submission, booting included.",
+            self.pools.cost_note(),
+        ]
+        if any(row.spot_share > 0 for row in self.rows) and not (self.supply.zones or self.supply.hazard):
+            found.append(
+                "Spot nodes are taken to be there always and never lost; --hazard and --availability say otherwise."
+            )
         if self.supply.zones:
             shares = [zone.mean_share for zone in self.supply.zones]
             found.append(
@@ -133,7 +140,7 @@ class PoolReport:
         found += [
             f"{row.rule}, {percent(row.spot_share)} spot: {row.stopped_jobs:,.0f} jobs "
             f"({percent(row.stopped_jobs / self.jobs, 1)}) were stopped; "
-            f"each took longer by {format_duration(row.delay_quantiles['p50'])} (median), "
+            f"work done again, saves and restarts took each {format_duration(row.delay_quantiles['p50'])} (median), "
             f"{format_duration(row.delay_quantiles['p95'])} (p95), {format_duration(row.delay_quantiles['max'])} (most)."
             for row in self.rows
             if row.delay_quantiles

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gputwin.core.errors import UserError
+from gputwin.core.units import percent
 from gputwin.simulation.cluster import Cluster, NodeGroup
 
 RULES = ("cluster-autoscaler", "karpenter")
@@ -66,6 +67,25 @@ class NodePools:
     """Whether jobs may be stopped to empty a node; otherwise only empty nodes leave."""
     grace_seconds: float = 0.0
     """Time a job has on a node that is to leave before it is stopped."""
+
+    @property
+    def cost_unit(self) -> str:
+        """Return what costs are counted in, in words: the currency of the prices given, or GPU-hours where none is."""
+        priced = [pool.group.price_per_hour is not None for pool in self.groups]
+        return "in the currency of the prices" if any(priced) else "on-demand GPU-hours"
+
+    def cost_note(self) -> str:
+        """Return which prices were given, and what a node costs that has none, in a sentence."""
+        default = (
+            f"a GPU costs {GPU_PRICE:g} an hour, a node without GPUs {NODE_PRICE:g}, a spot node "
+            f"{percent(SPOT_PRICE_SHARE)} of that"
+        )
+        missing = [pool.group.name for pool in self.groups if pool.group.price_per_hour is None]
+        if len(missing) == len(self.groups):
+            return f"No prices are given, so {default}: costs are GPU-hours on demand. Give price_per_hour for others."
+        if missing:
+            return f"Costs are in the currency of price_per_hour. Without a price, {default}: {', '.join(missing)}."
+        return "Costs are in the currency of price_per_hour."
 
     def __post_init__(self) -> None:
         if self.rule not in RULES:

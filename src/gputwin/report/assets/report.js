@@ -9,6 +9,8 @@
   const BRIEF_HEIGHT = 190;
   const LONG_NAMES = 60;
   const MANY_NAMES = 6;
+  // On a phone titles of axes longer than this go over two lines, and each name of a legend has a line of its own.
+  const PHONE = { width: 480, title: 34, name: 18 };
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
   const root = document.documentElement;
@@ -91,6 +93,15 @@
         layout[key] = { ...layout[key], title, tickfont: { size: 8 } };
       }
     };
+    const forPhone = (layout, data) => {
+      for (const key of Object.keys(layout)) {
+        const text = /^xaxis/.test(key) ? layout[key].title?.text : null;
+        if (!text || text.length <= PHONE.title || text.includes("<")) continue;
+        const cut = text.lastIndexOf(" ", PHONE.title);
+        if (cut > 0) layout[key].title.text = `${text.slice(0, cut)}<br>${text.slice(cut + 1)}`;
+      }
+      if (layout.showlegend && data.length > MANY_NAMES) layout.height += PHONE.name * (data.length - MANY_NAMES);
+    };
     const draw = async (places, name, isPrinted) => {
       for (const place of places) drawn.add(place);
       const report = await load();
@@ -101,6 +112,7 @@
         // A figure of few colours takes the theme's first ones.
         if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
         if (isPrinted) forPaper(place, layout, data);
+        else if (place.clientWidth < PHONE.width) forPhone(layout, data);
         place.style.height = `${layout.height}px`;
         const image = { filename: place.dataset.figure, scale: 2 };
         return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });

@@ -28,7 +28,7 @@ def _binding(topic: Topic) -> list[Part]:
     if frame is None:
         return []
     columns = {"time_share": "time", "queueing_share": "queueing"}
-    figure = charts.bars(frame, "resource", columns, "share", percent=True, title="resource that binds")
+    figure = charts.bar_rows(frame, "resource", columns, "share", percent=True)
     top = frame.sort("time_share").row(-1, named=True)
     caption = (
         f"Share of time, and of queueing, in which a resource binds; most often {top['resource']} "

@@ -10,7 +10,7 @@ from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.optimization.capacity.evaluate import describe_points
 from gputwin.optimization.capacity.plan import Plan
 from gputwin.optimization.capacity.verdict import sentences
-from gputwin.report.axes import duration_axis
+from gputwin.report.axes import duration_axis, duration_unit
 from gputwin.report.figures import blank
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 
@@ -25,6 +25,7 @@ _NOTES = (
     "Jobs that never run count as waiting without end.",
     "How long the cluster lasts is by square-root staffing: capacity = load + β·√load, with β from the plan.",
 )
+_FEW_POINTS = 3
 
 
 def capacity(plan: Plan, rules: str = "") -> Section:
@@ -103,35 +104,51 @@ def _cards(plan: Plan) -> Cards:
 
 def _curve(plan: Plan) -> FigurePart:
     frame = pl.DataFrame(describe_points(plan.points, plan.target), infer_schema_length=None)
-    known = frame.filter(pl.col("value_seconds").is_not_null() & (pl.col("value_seconds") > 0))
+    finite = frame.filter(pl.col("value_seconds").is_not_null())
+    known = finite.filter(pl.col("value_seconds") > 0)
+    # Where nearly all waits are zero, an axis with a zero shows them.
+    is_log = known.height >= _FEW_POINTS
+    known = known if is_log else finite
     values = pl.concat([known["value_seconds"].cast(pl.Float64), pl.Series([max(plan.target.seconds, 1.0)])])
+    size, unit = (1.0, "") if is_log else duration_unit(values)
     figure = blank(
         height=380,
         xaxis={"title": "nodes", **({"dtick": 1} if frame["nodes"].n_unique() <= 12 else {})},
-        yaxis=duration_axis(plan.target.words, values),
+        yaxis=duration_axis(plan.target.words, values)
+        if is_log
+        else {"title": f"{plan.target.words}, {unit}", "rangemode": "tozero"},
         showlegend=False,
     )
-    up = (known["high_seconds"].cast(pl.Float64) - known["value_seconds"]).fill_null(0.0).clip(0.0).to_list()
-    low = pl.max_horizontal(pl.col("low_seconds").cast(pl.Float64), pl.col("value_seconds") * 1e-2)
-    down = known.select((pl.col("value_seconds") - low).fill_null(0.0).clip(0.0))["value_seconds"].to_list()
+    low = pl.col("low_seconds").cast(pl.Float64)
+    least = pl.max_horizontal(low, pl.col("value_seconds") * 1e-2) if is_log else low
+    up = known.select(
+        (pl.col("high_seconds").cast(pl.Float64) - pl.col("value_seconds")).fill_null(0.0).clip(0.0) / size
+    )
+    down = known.select((pl.col("value_seconds") - least).fill_null(0.0).clip(0.0) / size)
     figure.add_scatter(
         x=known["nodes"].to_list(),
-        y=known["value_seconds"].to_list(),
+        y=(known["value_seconds"].cast(pl.Float64) / size).to_list(),
         mode="lines+markers",
         line={"width": 1.2},
         marker={"size": 8},
-        error_y={"type": "data", "array": up, "arrayminus": down, "thickness": 1.2, "width": 3},
-        hovertemplate="%{x:,} nodes: %{y:,.4g} s<extra></extra>",
+        error_y={
+            "type": "data",
+            "array": up.to_series().to_list(),
+            "arrayminus": down.to_series().to_list(),
+            "thickness": 1.2,
+            "width": 3,
+        },
+        hovertemplate=f"%{{x:,}} nodes: %{{y:,.4g}} {unit or 's'}<extra></extra>",
     )
     if plan.target.seconds > 0:
-        figure.add_hline(y=plan.target.seconds)
+        figure.add_hline(y=plan.target.seconds / size)
         # A label on a logarithmic axis is placed by the power of ten.
         figure.add_annotation(
             text="target",
             x=0,
             xref="paper",
             xanchor="left",
-            y=math.log10(plan.target.seconds),
+            y=math.log10(plan.target.seconds) if is_log else plan.target.seconds / size,
             yanchor="bottom",
             showarrow=False,
         )
@@ -139,14 +156,15 @@ def _curve(plan: Plan) -> FigurePart:
         figure.add_vrect(x0=plan.luck.low, x1=plan.luck.high, opacity=0.12, line_width=0, fillcolor="#888888")
     if plan.answer is not None:
         figure.add_vline(x=plan.answer.nodes, annotation_text=f"{plan.answer.nodes:,} nodes")
-    zero = frame.height - known.height
+    absent = frame.height - known.height
     caption = f"{frame.height} capacities simulated; theory alone would have taken {plan.theory_nodes:,} nodes."
     if plan.luck is not None:
         caption += (
             f" The band, {plan.luck.low:,} to {plan.luck.high:,} nodes, is what 90 % of records like it would need."
         )
-    if zero:
-        caption += f" {zero} with no wait, or with jobs that never run, have no place on this axis."
+    if absent:
+        why = "no wait, or with jobs that never run," if is_log else "jobs that never run"
+        caption += f" {absent} with {why} have no place on this axis."
     return FigurePart("capacity-curve", f"{plan.target.words} against capacity", figure, caption, frame)
 
 

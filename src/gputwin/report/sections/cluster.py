@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.analysis.cluster import RESOURCES
-from gputwin.analysis.occupancy import time_mean
+from gputwin.analysis.occupancy import bin_words, time_mean
 from gputwin.analysis.topic import Topic
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, percent, short_duration
 from gputwin.report import aggregates, charts, figures
@@ -72,9 +72,9 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
         top = frame.row(int(frame["queued"].arg_max() or 0), named=True)
         caption = (
             f"Tasks waiting and the GPUs they ask for{width}: {time_mean(frame, 'queued'):,.1f} tasks on "
-            f"average; most, {top['queued']:,.1f}, from {subject.timeline.words(top['begin'])}"
-        ).rstrip(",")
-        parts.append(FigurePart("queue", "Queue over time", figure, f"{caption}.", shown))
+            f"average; most, {top['queued']:,.1f}, in {subject.timeline.stretch(top['begin'], bin_words(frame))}."
+        )
+        parts.append(FigurePart("queue", "Queue over time", figure, caption, shown))
     return [*parts, *_by_model(timeline, topic)]
 
 

@@ -51,7 +51,7 @@ def _cards(found: Explanation, timeline: Timeline) -> Cards:
         (
             Card("Wait", wait, found.outcome.replace("_", " ")),
             Card("GPUs", f"{found.gpus:g}", size),
-            Card("Submitted", timeline.words(found.submit_time).rstrip(","), f"by {found.tenant}"),
+            Card("Submitted", timeline.words(found.submit_time), f"by {found.tenant}"),
             Card("Started before it", f"{found.overtaken_by:,}", "jobs that came later"),
         )
     )
@@ -137,7 +137,7 @@ def _places(result: SimulationResult, found: Explanation, timeline: Timeline) ->
         (
             r["node_id"],
             f"{r['gpus']:g}",
-            timeline.words(r["start_time"]).rstrip(","),
+            timeline.words(r["start_time"]),
             format_duration(max(r["end_time"] - r["start_time"], 0.0)),
             str(r["why"]).replace("_", " "),
         )

@@ -32,6 +32,7 @@ _MOST_SERIES = 8
 _COMPARED = 6
 _MUCH_WORSE = -0.02
 """Skill against the last value below which the forecast is bad news."""
+_SAID = {"gpu": "GPUs", "cpu": "CPU", "rdma": "RDMA"}
 
 
 def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
@@ -131,7 +132,11 @@ def _tiles(study: ForecastStudy) -> Cards:
         r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
         note = f"80 %: {amount(r['q0.1'])} to {amount(r['q0.9'])}" if "q0.1" in r and "q0.9" in r else ""
         cards.append(
-            Card(f"In {span}" if len(names) == 1 else f"{name} in {span}", f"{amount(r['mean'])} {r['unit']}", note)
+            Card(
+                f"In {span}" if len(names) == 1 else f"{_SAID.get(name, f'{name[:1].upper()}{name[1:]}')} in {span}",
+                f"{amount(r['mean'])} {r['unit']}",
+                note,
+            )
         )
     return Cards(tuple(cards[:5]))
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from gputwin.autoscaling.nodes.choose import Choice, Tried
 from gputwin.autoscaling.nodes.report import PoolReport, PoolRow
+from gputwin.autoscaling.nodes.spec import NodePools
 from gputwin.core.units import format_duration, percent
 from gputwin.report.charts import bar_rows, dots
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
@@ -45,11 +46,12 @@ def pools_verdict(report: PoolReport) -> Statement:
         f"one job in twenty waits longer than {format_duration(waits)}, on the fixed cluster {format_duration(before)}"
     )
     text = (
-        f"{variant_of(best)[:1].upper()}{variant_of(best)[1:]} costs {best.cost:,.0f}, {percent(part)} of the fixed "
-        f"cluster's {fixed.cost:,.0f}; {wait}."
+        f"{variant_of(best)[:1].upper()}{variant_of(best)[1:]} costs {best.cost:,.0f} {report.pools.cost_unit}, "
+        f"{percent(part)} of the fixed cluster's {fixed.cost:,.0f}; {wait}."
     )
     if best.spot_share > 0:
-        text += f" {percent(best.stopped_jobs / max(report.jobs, 1), 1)} of the jobs were stopped with a spot node."
+        stopped = percent(best.stopped_jobs / max(report.jobs, 1), 1) if best.stopped_jobs else "None"
+        text += f" {stopped} of the jobs were stopped with a spot node."
     if part >= 1:
         return Statement(f"Scaling does not pay here. {text}", Tone.WARNING)
     return Statement(text, Tone.GOOD if as_good else Tone.WARNING)
@@ -77,7 +79,7 @@ def _cards(report: PoolReport) -> Cards:
     fixed, best = report.rows[0], cheapest(report)
     cards = [
         Card("Cheapest", best.rule, f"{percent(best.spot_share)} spot; of {len(report.rows)} ways"),
-        Card("Cost", f"{best.cost:,.0f}", f"{percent(best.cost / report.fixed_cost)} of the fixed cluster's"),
+        _cost_card(report.pools, best.cost, report.fixed_cost),
         Card("p95 wait", format_duration(best.p95_wait_seconds), f"fixed: {format_duration(fixed.p95_wait_seconds)}"),
         Card("Nodes on average", f"{best.mean_nodes:,.0f}", f"fixed: {fixed.mean_nodes:,.0f}"),
     ]
@@ -90,6 +92,13 @@ def _cards(report: PoolReport) -> Cards:
     return Cards(tuple(cards))
 
 
+def _cost_card(pools: NodePools, cost: float, fixed: float) -> Card:
+    """Return a cost with its unit, and its share of what the fixed cluster costs."""
+    return Card(
+        "Cost", f"{cost:,.0f}", f"{pools.cost_unit}; {percent(cost / max(fixed, 1e-12))} of the fixed cluster's"
+    )
+
+
 def _costs(report: PoolReport) -> FigurePart:
     frame = pl.DataFrame(
         {
@@ -98,10 +107,13 @@ def _costs(report: PoolReport) -> FigurePart:
             "idle": [row.cost * row.idle_share for row in report.rows],
         }
     )
-    figure = bar_rows(frame, "variant", {"at_work": "at work", "idle": "idle"}, "cost", stacked=True)
+    figure = bar_rows(
+        frame, "variant", {"at_work": "at work", "idle": "idle"}, f"cost, {report.pools.cost_unit}", stacked=True
+    )
     least = min(report.rows, key=lambda row: row.cost)
     caption = (
-        f"What nodes are paid for over {format_duration(report.span_seconds)}; the least is {least.cost:,.0f} under "
+        f"What nodes are paid for over {format_duration(report.span_seconds)}; the least is {least.cost:,.0f} "
+        f"{report.pools.cost_unit} under "
         f"{variant_of(least)}. Booting counts as idle."
     )
     return FigurePart("pools-cost", "Cost of each way to size the cluster", figure, caption, frame)
@@ -150,7 +162,8 @@ def _table(report: PoolReport) -> TablePart:
         for row in report.rows
     )
     names = ("cost", "of fixed", "idle", "mean nodes", "mean wait", "p95", "p99", "launches")
-    return TablePart("Side by side", {"nodes": Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER), rows)
+    note = f"Cost: {report.pools.cost_unit}."
+    return TablePart("Side by side", {"nodes": Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER), rows, note)
 
 
 def _risk(report: PoolReport) -> TablePart:
@@ -188,7 +201,7 @@ def pool_choice(choice: Choice) -> Section:
     cards = Cards(
         (
             Card("Chosen", choice.chosen.rule, f"{percent(choice.chosen.spot_share)} spot"),
-            Card("Cost", f"{now.cost:,.0f}", f"{percent(now.cost / max(fixed.cost, 1e-12))} of the fixed cluster's"),
+            _cost_card(choice.pools, now.cost, fixed.cost),
             Card(
                 choice.target.words,
                 format_duration(now.wait_seconds),
@@ -198,8 +211,11 @@ def pool_choice(choice: Choice) -> Section:
             Card("Tried", f"{len(choice.tried):,}", f"on the first {format_duration(choice.split_seconds)}"),
         )
     )
-    shown = bar_rows(_costs_of(choice.shown), "nodes", {"cost": "cost"}, "cost")
-    caption = f"On the rest of the trace, {choice.jobs[1]:,} jobs; the fixed cluster costs {fixed.cost:,.0f}."
+    shown = bar_rows(_costs_of(choice.shown), "nodes", {"cost": "cost"}, f"cost, {choice.pools.cost_unit}")
+    caption = (
+        f"On the rest of the trace, {choice.jobs[1]:,} jobs; the fixed cluster costs {fixed.cost:,.0f}. "
+        f"{choice.pools.cost_note()}"
+    )
     figure = FigurePart("choice-cost", "Cost on the rest of the trace", shown, caption, _costs_of(choice.shown))
     parts: tuple[Part, ...] = (
         Statement(choice.verdict(), tone),
@@ -228,4 +244,5 @@ def _tried(choice: Choice, found: Sequence[Tried], title: str) -> TablePart:
         for t in found
     )
     names = ("cost", choice.target.words, "worst seed", "within target")
-    return TablePart(title, {"nodes": Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER), rows)
+    note = f"Cost: {choice.pools.cost_unit}."
+    return TablePart(title, {"nodes": Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER), rows, note)

@@ -37,6 +37,8 @@ from gputwin.traces.schema import TABLES
 QUESTION = "How long does work wait, how full is the cluster, and what stands out?"
 REQUESTS_QUESTION = "How many requests come, how evenly, and how large are they?"
 _MANY_DROPPED = 0.01
+_NEARLY_ALL = 0.95
+"""Share of the span; an average over less says over how much."""
 
 
 def overview(subject: Subject) -> Section:
@@ -88,6 +90,8 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
         cards.append(Card("Median wait", format_duration(d.wait_seconds["p50"]), note))
     if d.gpu_hours:
         of = f"{format_count(d.gpu_hours)} GPU-hours" + (f", of {d.gpus:,} GPUs" if d.nodes else "")
+        if d.window_seconds < _NEARLY_ALL * d.span_seconds:
+            of += f"; mean over {format_duration(d.window_seconds)}"
         cards.append(Card("GPUs held on average", f"{d.gpus_held_mean:,.0f}", of))
     if d.runtime_seconds:
         note = f"one in twenty over {format_duration(d.runtime_seconds['p95'])}"
@@ -170,8 +174,7 @@ def _cluster_option(subject: Subject) -> str:
         return f" --cluster {subject.cluster.name}"
     if not subject.trace.nodes.is_empty():
         return ""
-    series = subject.analysis.table("cluster", "over_time")
-    most = 0.0 if series is None or series.is_empty() else float(series["gpus"].max())  # type: ignore[arg-type]
+    most = subject.description.gpus_held_most or 0.0
     return f" --cluster homogeneous:{max(math.ceil(most / 8), 1)}x8"
 
 

@@ -7,8 +7,9 @@ import polars as pl
 from gputwin.analysis.topic import Remark
 from gputwin.core.units import format_duration, percent
 from gputwin.report import charts
-from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
+from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
 from gputwin.report.sections.quota_tree import quota_tree
+from gputwin.report.sections.tenants import NO_TENANTS
 from gputwin.simulation.completion import mean_parts
 from gputwin.simulation.goodput import PARTS
 from gputwin.simulation.result import SimulationResult
@@ -21,7 +22,7 @@ _MOST_BARS = 12
 
 def tenants_section(result: SimulationResult, view: TenantView) -> Section:
     """Return who waits, who holds, and what tenants hold of their quotas."""
-    parts: list[Part] = []
+    parts: list[Part] = [] if view.who == "tenant" else [Prose(NO_TENANTS)]
     said = view.sentences()
     if said:
         parts.append(Findings(tuple(Remark(text) for text in said)))
@@ -29,13 +30,13 @@ def tenants_section(result: SimulationResult, view: TenantView) -> Section:
     tree = quota_tree(result)
     parts += [_table(view), *(() if tree is None else (tree,))]
     note = "Allocated is what jobs hold; used is the measured share of it, where the trace has measurements."
-    return Section("tenants", "Tenants", tuple(parts), (note,))
+    return Section("tenants", f"{view.who.capitalize()}s", tuple(parts), (note,))
 
 
 def _table(view: TenantView) -> TablePart:
     shown = view.tenants.sort("gpu_hours", "tenant", descending=[True, False]).head(_MOST_TENANTS)
     has_use = "used_share" in shown.columns
-    kinds = {"tenant": Kind.CODE} | dict.fromkeys(
+    kinds = {view.who: Kind.CODE} | dict.fromkeys(
         ("jobs", "GPU-hours allocated", *(("used of it",) if has_use else ()), "mean wait", "p95 wait"), Kind.NUMBER
     )
     rows = []
@@ -52,7 +53,7 @@ def _table(view: TenantView) -> TablePart:
             )
         )
     left = view.tenants.height - len(rows)
-    return TablePart("By GPU-hours", kinds, tuple(rows), f"{left:,} more tenants are not listed." if left else "")
+    return TablePart("By GPU-hours", kinds, tuple(rows), f"{left:,} more {view.who}s are not listed." if left else "")
 
 
 def _duration(seconds: float | None) -> str:

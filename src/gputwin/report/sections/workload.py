@@ -60,8 +60,8 @@ def arrivals_caption(frame: pl.DataFrame, subject: Subject, what: str, of: int) 
     text = f"{total:,} {what}, counted every {width}"
     if frame.height > 1:
         text += (
-            f": {total / frame.height:,.1f} per {width} on average; most, {top['count']:,}, in the {width} from "
-            f"{subject.timeline.words(top['begin'])}"
+            f": {number(total / frame.height)} per {width} on average; most, {top['count']:,}, in "
+            f"{subject.timeline.stretch(top['begin'], width)}"
         )
     return f"{text}. {of - total:,} more have no known arrival time." if of > total else f"{text}."
 

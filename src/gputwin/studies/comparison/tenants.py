@@ -6,6 +6,7 @@ import polars as pl
 
 from gputwin.analysis.tenants import UNKNOWN
 from gputwin.core.units import format_duration
+from gputwin.simulation.waits_by_tenant import owner_of
 from gputwin.studies.comparison.compare import Comparison
 from gputwin.studies.comparison.verdict import choice
 
@@ -34,6 +35,11 @@ def waits_by_tenant(compared: Comparison) -> pl.DataFrame:
     return table.sort(["jobs", "tenant"], descending=[True, False])
 
 
+def compared_owner(compared: Comparison) -> str:
+    """Return what a tenant of the runs is in their trace: tenant, or user where it names no tenants."""
+    return owner_of(compared.runs[0].result)
+
+
 def tenant_changes(compared: Comparison) -> list[str]:
     """Return which tenant gains most and which loses most against the baseline, in job-seconds of wait.
 
@@ -42,6 +48,7 @@ def tenant_changes(compared: Comparison) -> list[str]:
     table, base = waits_by_tenant(compared), compared.baseline
     if table.height < 2:
         return []
+    who = compared_owner(compared)
     sentences, alike = [], []
     others = compared.labels[1:] if len(compared.labels) <= _FEW else (str(choice(compared)["scenario"]),)
     for label in (name for name in others if name != base):
@@ -59,18 +66,18 @@ def tenant_changes(compared: Comparison) -> list[str]:
             if is_told
         ]
         words = [
-            f"{_wait(r['tenant'])} {format_duration(r[label])} instead of {format_duration(r[base])} on average"
+            f"{_wait(r['tenant'], who)} {format_duration(r[label])} instead of {format_duration(r[base])} on average"
             for r in told
         ]
         gain, lose = (sum(1 for r in ranked if (r["change"] < 0) == is_gain) for is_gain in (True, False))
         sentences.append(
-            f"{label}: {'; '.join(words)}. {gain:,} tenants wait less, {lose:,} longer, by a tenth or more."
+            f"{label}: {'; '.join(words)}. {gain:,} {who}s wait less, {lose:,} longer, by a tenth or more."
         )
     if alike:
-        sentences.append(f"{', '.join(alike)}: no tenant's mean wait changes by more than a tenth.")
+        sentences.append(f"{', '.join(alike)}: no {who}'s mean wait changes by more than a tenth.")
     return sentences
 
 
-def _wait(tenant: str) -> str:
+def _wait(tenant: str, who: str) -> str:
     """Return who waits: of those whose tenant is not known there are several."""
-    return "jobs of unknown tenants wait" if tenant == UNKNOWN else f"{tenant} waits"
+    return f"jobs of unknown {who}s wait" if tenant == UNKNOWN else f"{tenant} waits"

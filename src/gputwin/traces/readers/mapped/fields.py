@@ -23,7 +23,10 @@ def _field(name: str, kind: Kind, meaning: str, names: str = "") -> Field:
 
 TASK_FIELDS = (
     _field(
-        "job_id", Kind.TEXT, "the job; rows are numbered where no column is named", "id jobid job job_name uuid uid"
+        "job_id",
+        Kind.TEXT,
+        "the job; rows are numbered where no column is named",
+        "id jobid job job_name uuid uid experiment_id run_id",
     ),
     _field(
         "submit",
@@ -36,7 +39,7 @@ TASK_FIELDS = (
         "start",
         Kind.TIME,
         "when it began to run",
-        "start_time started started_at start_at begin begin_time begin_at scheduled_time gmt_start",
+        "start_time started started_at start_at begin began began_at begin_time begin_at scheduled_time gmt_start",
     ),
     _field(
         "end",
@@ -50,7 +53,7 @@ TASK_FIELDS = (
         Kind.DURATION,
         "how long it ran",
         "duration_seconds duration_s duration_sec runtime run_time elapsed elapsed_time elapsed_seconds runtime_s "
-        "runtime_seconds exec_time execution_time duration_min duration_minutes duration_h duration_hours duration_ms",
+        "runtime_seconds exec_time execution_time took duration_min duration_minutes duration_h duration_hours duration_ms",
     ),
     _field(
         "wait",
@@ -64,7 +67,12 @@ TASK_FIELDS = (
         "the time limit asked for at submit",
         "time_limit timelimit wall_time walltime requested_time requested_seconds wallclock_limit",
     ),
-    _field("user", Kind.TEXT, "who submitted it", "user_name username user_id userid owner submitter"),
+    _field(
+        "user",
+        Kind.TEXT,
+        "who submitted it",
+        "user_name username user_id userid owner submitter submitted_by launched_by",
+    ),
     _field(
         "tenant",
         Kind.TEXT,
@@ -91,7 +99,7 @@ TASK_FIELDS = (
         Kind.GPUS,
         "GPUs of the whole job",
         "gpu gpu_num num_gpu num_gpus ngpus gpu_count gpu_request requested_gpus n_gpus gpus_total gpu_total cards "
-        "num_cards accelerators",
+        "num_cards gpu_cards accelerators",
     ),
     _field(
         "cpus", Kind.CORES, "cores of one instance", "cpu cpu_num num_cpu num_cpus cpu_request cores ncpus cpu_cores"

@@ -16,7 +16,7 @@ import polars as pl
 from gputwin.core.errors import UserError, shorten
 from gputwin.traces.cells import Column, Kind, amounts, known, times
 from gputwin.traces.quality import Ledger
-from gputwin.traces.readers.mapped.dates import dated_columns
+from gputwin.traces.readers.mapped.dates import date_forms, dated_columns
 from gputwin.traces.readers.mapped.fields import FIELDS, Field
 from gputwin.traces.readers.mapped.mapping import Mapping, Meaning, checked
 from gputwin.traces.readers.mapped.tables import sample_cells
@@ -96,10 +96,13 @@ def guess(source: Source, zone: str | None = None, table: str | None = None) -> 
 def _candidates(fields: tuple[Field, ...], cells: dict[str, list[str]]) -> dict[str, list[tuple[Meaning, str]]]:
     """Return the columns whose names and cells suit each field, and why."""
     found: dict[str, list[tuple[Meaning, str]]] = {}
+    forms = date_forms(cells)
     for field in fields:
         for column, values in cells.items():
             name, unit = plain_name(column), unit_in_name(column, field.kind)
             bare = name.rpartition("_")[0] if unit else name
+            if field.kind == Kind.TIME:
+                unit = forms.get(column) or unit
             if name not in field.names and bare not in field.names:
                 continue
             readable = _readable_share(field.kind, unit, values)
@@ -114,10 +117,13 @@ def _complete(chosen: dict[str, tuple[Meaning, str]], cells: dict[str, list[str]
     doubts = []
     if not {"submit", "start", "end"} & set(chosen):
         free = {name: values for name, values in cells.items() if all(name != m.column for m, _ in chosen.values())}
-        dated = dated_columns(free)
+        dated = dated_columns(free, "duration" in chosen)
         if not dated:
             columns = ", ".join(f"'{shorten(name, 30)}'" for name in list(cells)[:_MOST_COLUMNS])
-            raise UserError(f"no column looks like a time; say which with --map submit=COLUMN,... (columns: {columns})")
+            raise UserError(
+                "no column looks like a time; say which, and how dates are written, with "
+                f"--map 'submit=COLUMN:%d/%m/%Y %H:%M,...' (columns: {columns})"
+            )
         chosen |= dated
         words = ", ".join(f"'{shorten(m.column)}' {name}" for name, (m, _) in dated.items())
         doubts.append(f"no column is named like a time; by its dates {words}")

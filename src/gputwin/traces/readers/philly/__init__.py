@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 
 import polars as pl
 
@@ -159,10 +160,11 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
     for item in inputs:
         table, make = _MAKERS.get(item.kind, ("tasks", None))
         if table in tables:
+            same = [Path(i.source.label).name for i in inputs if _MAKERS.get(i.kind, ("tasks", None))[0] == table]
             raise InputError(
                 f"a second file of Philly {table}; they count the same jobs or machines",
                 file=item.source.label,
-                remedy="give the job log or one of the tables made from it",
+                remedy=f"give one of these files, not their folder: {', '.join(same)}",
             )
         if make is None:
             tables |= read_log(item.source, JOB_ZONE, ledger)
