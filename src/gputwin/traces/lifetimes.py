@@ -95,11 +95,11 @@ def wait() -> nw.Expr:
 
 def runtime() -> nw.Expr:
     """Return s it ran; null while it runs, or where it began before the record."""
-    return nw.when(~nw.col("is_running")).then(_told())
+    return nw.when(~nw.col("is_running")).then(_seen_runtime())
 
 
-def _told() -> nw.Expr:
-    """Return s it was seen to run, as far as the source tells; of one that runs until it was last seen, if ever."""
+def _seen_runtime() -> nw.Expr:
+    """Return s it was seen to run, as far as the source says; of one that runs until it was last seen, if ever."""
     since_arrival = nw.when(nw.col("is_running")).then(nw.col("end_time") - nw.col("submit_time"))
     return nw.coalesce("duration_seconds", nw.col("end_time") - nw.col("start_time"), since_arrival)
 
@@ -112,7 +112,7 @@ def arrival() -> nw.Expr:
 def is_alive() -> nw.Expr:
     """Return whether it still runs when the record ends. One with an end is over, whatever its last status says."""
     runs = nw.col("is_running") | (nw.col("status").cast(nw.String) == Status.RUNNING.value)
-    return runs & _told().is_null() & nw.col("end_time").is_null()
+    return runs & _seen_runtime().is_null() & nw.col("end_time").is_null()
 
 
 def asked_from(window: Window) -> nw.Expr:
@@ -130,7 +130,7 @@ def held_seconds(window: Window) -> nw.Expr:
     """Return s it was seen to hold its request; null where that is not known or never was."""
     to_the_end = nw.lit(window.last) - held_from(window)
     older = nw.coalesce(nw.col("end_time") - window.first, nw.col("duration_seconds"))
-    seen = nw.when(nw.col("was_running")).then(older).otherwise(_told())
+    seen = nw.when(nw.col("was_running")).then(older).otherwise(_seen_runtime())
     known = nw.when(is_alive()).then(to_the_end).otherwise(seen)
     return nw.when(~held_from(window).is_null()).then(known)
 
@@ -145,7 +145,7 @@ def observed(tasks: Any) -> Window:
     """Return the record and the window of a task table of any engine."""
     alive = is_alive() & (nw.col("was_running") | ~arrival().is_null())
     frame = known_times(tasks).select(
-        *TIMES, "was_running", _arrival=arrival(), _last=arrival() + _told(), _alive=alive.cast(nw.Int64)
+        *TIMES, "was_running", _arrival=arrival(), _last=arrival() + _seen_runtime(), _alive=alive.cast(nw.Int64)
     )
     bounds = [nw.col(c).min().alias(f"low{c}") for c in TIMES]
     bounds += [nw.col(c).max().alias(f"high{c}") for c in (*TIMES, "_last")]
