@@ -230,3 +230,28 @@ def test_a_report_does_not_overwrite_what_it_did_not_write(tmp_path: Path, capsy
     assert path.read_text() == "<p>my own page</p>"
     assert main([*command, "--force"]) == 0
     assert main(command) == 0
+
+
+def test_after_printing_charts_are_as_wide_as_before(browser: Any, reports: dict[str, Path]) -> None:
+    width = "() => document.querySelector('[data-figure] .main-svg').clientWidth"
+    with page_of(browser, reports["trace"]) as page:
+        before = page.evaluate(width)
+        page.pdf(prefer_css_page_size=True)
+        page.wait_for_timeout(1000)
+        assert page.evaluate(width) == before
+
+
+_OVERLAPS = """() => [...document.querySelectorAll('.main-svg')].flatMap((svg) => {
+  const level = (label) => !/rotate\\((?!0)/.test(label.getAttribute("transform"));
+  const boxes = [...svg.querySelectorAll('.xtick text')].filter(level).map((label) => label.getBoundingClientRect());
+  return boxes.filter((box, i) => boxes.slice(0, i).some((other) => Math.min(box.right, other.right) -
+    Math.max(box.left, other.left) > 2 && Math.min(box.bottom, other.bottom) - Math.max(box.top, other.top) > 3));
+  }).length"""
+
+
+def test_labels_below_bars_do_not_overlap_on_a_phone(browser: Any, reports: dict[str, Path]) -> None:
+    with page_of(browser, reports["trace"]) as page:
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        page.reload()
+        open_all(page)
+        assert page.evaluate(_OVERLAPS) == 0

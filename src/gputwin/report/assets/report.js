@@ -9,8 +9,9 @@
   const BRIEF_HEIGHT = 190;
   const LONG_NAMES = 60;
   const MANY_NAMES = 6;
-  // On a phone titles of axes longer than this go over two lines, and each name of a legend has a line of its own.
-  const PHONE = { width: 480, title: 34, name: 18 };
+  // On a phone titles of axes longer than this go over several lines, shorter ones where names of rows take half the width,
+  // many labels below bars stand on end, and each name of a legend has a line of its own.
+  const PHONE = { width: 480, title: 34, beside: 20, long: 16, labels: 6, name: 18 };
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
   const root = document.documentElement;
@@ -93,12 +94,24 @@
         layout[key] = { ...layout[key], title, tickfont: { size: 8 } };
       }
     };
+    const inLines = (text, most) => {
+      const lines = [""];
+      for (const word of text.split(" ")) {
+        const line = `${lines.at(-1)} ${word}`.trim();
+        if (line.length <= most || !lines.at(-1)) lines[lines.length - 1] = line;
+        else lines.push(word);
+      }
+      return lines.join("<br>");
+    };
     const forPhone = (layout, data) => {
+      const rows = layout.yaxis?.type === "category" ? data.flatMap((trace) => trace.y ?? []) : [];
+      const most = rows.some((name) => String(name).length > PHONE.long) ? PHONE.beside : PHONE.title;
       for (const key of Object.keys(layout)) {
-        const text = /^xaxis/.test(key) ? layout[key].title?.text : null;
-        if (!text || text.length <= PHONE.title || text.includes("<")) continue;
-        const cut = text.lastIndexOf(" ", PHONE.title);
-        if (cut > 0) layout[key].title.text = `${text.slice(0, cut)}<br>${text.slice(cut + 1)}`;
+        if (!/^xaxis/.test(key)) continue;
+        const text = layout[key].title?.text;
+        if (text && !text.includes("<")) layout[key].title.text = inLines(text, most);
+        const labels = layout[key].type === "category" ? new Set(data.flatMap((trace) => trace.x ?? [])) : [];
+        if (layout[key].tickangle === 0 && labels.size > PHONE.labels) layout[key].tickangle = -90;
       }
       if (layout.showlegend && data.length > MANY_NAMES) layout.height += PHONE.name * (data.length - MANY_NAMES);
     };
@@ -106,7 +119,7 @@
       for (const place of places) drawn.add(place);
       const report = await load();
       if (places.length) await start();
-      await Promise.all(places.map((place) => {
+      await Promise.all(places.map(async (place) => {
         const { data, layout } = structuredClone(report.figures[place.dataset.figure]);
         layout.template = report.themes[name];
         // A figure of few colours takes the theme's first ones.
@@ -115,7 +128,9 @@
         else if (place.clientWidth < PHONE.width) forPhone(layout, data);
         place.style.height = `${layout.height}px`;
         const image = { filename: place.dataset.figure, scale: 2 };
-        return Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
+        await Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
+        // Plotly keeps the width of paper after printing.
+        if (!isPrinted && place.querySelector(".main-svg")?.clientWidth !== place.clientWidth) await Plotly.Plots.resize(place);
       }));
       root.dataset.drawn = drawn.size;
     };

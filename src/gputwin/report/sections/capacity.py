@@ -26,6 +26,8 @@ _NOTES = (
     "How long the cluster lasts is by square-root staffing: capacity = load + β·√load, with β from the plan.",
 )
 _FEW_POINTS = 3
+_MOST_TICKS = 12
+"""Numbers of nodes that all have a label on the axis, also on a phone."""
 
 
 def capacity(plan: Plan, rules: str = "") -> Section:
@@ -111,9 +113,10 @@ def _curve(plan: Plan) -> FigurePart:
     known = known if is_log else finite
     values = pl.concat([known["value_seconds"].cast(pl.Float64), pl.Series([max(plan.target.seconds, 1.0)])])
     size, unit = (1.0, "") if is_log else duration_unit(values)
+    sizes = frame["nodes"].to_list()
     figure = blank(
         height=380,
-        xaxis={"title": "nodes", **({"dtick": 1} if frame["nodes"].n_unique() <= 12 else {})},
+        xaxis={"title": "nodes", **({"dtick": 1} if max(sizes) - min(sizes) < _MOST_TICKS else {})},
         yaxis=duration_axis(plan.target.words, values)
         if is_log
         else {"title": f"{plan.target.words}, {unit}", "rangemode": "tozero"},
