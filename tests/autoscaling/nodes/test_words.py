@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from gputwin.autoscaling.candidates import KNOWN, Scope, settings_of
 from gputwin.autoscaling.nodes.choose import WaitTarget, choose_pools
-from gputwin.autoscaling.nodes.report import report_pools
+from gputwin.autoscaling.nodes.report import mean_of, report_pools
 from gputwin.autoscaling.nodes.study import PoolOptions
 from gputwin.autoscaling.nodes.supply import SpotSupply
 from gputwin.report.page import FigurePart, Statement
-from gputwin.report.sections.node_pools import node_pools
+from gputwin.report.sections.node_pools import node_pools, pools_verdict
 from gputwin.simulation.interruptions import Checkpoints
 from tests.autoscaling.nodes.made import pools
 from tests.oracles.cases import trace_of_jobs
@@ -89,3 +89,18 @@ def test_settings_of_scaling_rules_say_minutes() -> None:
     words = [text for name in KNOWN for text, _ in settings_of(name, scope)]
     assert any("after 5 min" in text for text in words)
     assert [text for text in words if RAW.search(text)] == []
+
+
+def test_a_variant_that_costs_less_and_serves_fewer_jobs_is_named_and_left_out() -> None:
+    shown = report_pools(pools(), crowded(), SpotSupply(), Checkpoints(), shares=(0.5,), seeds=1)
+    fixed, first, second = shown.rows
+    rows = (fixed, replace(first, cost=400.0, unfinished=2.0), replace(second, cost=500.0, unfinished=0.0))
+    said = pools_verdict(replace(shown, rows=rows)).text
+    assert "Karpenter, 50 % spot costs 500 in " in said
+    assert "Cluster-autoscaler, 50 % spot costs less (400) but leaves 2 jobs more unserved: it is left out." in said
+    assert "left out" not in pools_verdict(replace(shown, rows=(fixed, second, replace(first, cost=900.0)))).text
+
+
+def test_small_means_over_runs_have_a_decimal() -> None:
+    """5 of 200 jobs are not 2.3 %."""
+    assert [mean_of(n) for n in (4 + 2 / 3, 5.0, 0.04, 1234.5)] == ["4.7", "5", "0", "1,234"]

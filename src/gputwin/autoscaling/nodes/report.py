@@ -138,7 +138,7 @@ class PoolReport:
             for row in risky
         ]
         found += [
-            f"{row.rule}, {percent(row.spot_share)} spot: {row.stopped_jobs:,.0f} jobs "
+            f"{row.rule}, {percent(row.spot_share)} spot: {mean_of(row.stopped_jobs)} jobs "
             f"({percent(row.stopped_jobs / self.jobs, 1)}) were stopped; "
             f"work done again, saves and restarts took each {format_duration(row.delay_quantiles['p50'])} (median), "
             f"{format_duration(row.delay_quantiles['p95'])} (p95), {format_duration(row.delay_quantiles['max'])} (most)."
@@ -147,7 +147,7 @@ class PoolReport:
         ]
         found += [sentence for row in self.rows if (sentence := row.explain_slowest()) is not None]
         found += [
-            f"{row.rule}, {percent(row.spot_share)} spot: {row.unfinished:,.0f} jobs were not served."
+            f"{row.rule}, {percent(row.spot_share)} spot: {mean_of(row.unfinished)} jobs were not served."
             for row in self.rows
             if row.unfinished
         ]
@@ -161,6 +161,11 @@ class PoolReport:
             "zones": [zone.name for zone in self.supply.zones],
             "rows": [asdict(row) for row in self.rows],
         }
+
+
+def mean_of(count: float) -> str:
+    """Return a mean number of jobs or nodes over runs, with one decimal where it is small and not whole."""
+    return f"{count:,.1f}" if count < 100 and round(count, 1) != round(count) else f"{count:,.0f}"
 
 
 def _between(least: float, most: float) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from gputwin.autoscaling.nodes.choose import Choice, Tried
-from gputwin.autoscaling.nodes.report import PoolReport, PoolRow
+from gputwin.autoscaling.nodes.report import PoolReport, PoolRow, mean_of
 from gputwin.autoscaling.nodes.spec import NodePools
 from gputwin.core.units import format_duration, percent
 from gputwin.report.charts import bar_rows, dots
@@ -52,9 +52,22 @@ def pools_verdict(report: PoolReport) -> Statement:
     if best.spot_share > 0:
         stopped = percent(best.stopped_jobs / max(report.jobs, 1), 1) if best.stopped_jobs else "None"
         text += f" {stopped} of the jobs were stopped with a spot node."
+    text += _left_out(report, best)
     if part >= 1:
         return Statement(f"Scaling does not pay here. {text}", Tone.WARNING)
     return Statement(text, Tone.GOOD if as_good else Tone.WARNING)
+
+
+def _left_out(report: PoolReport, best: PoolRow) -> str:
+    """Return why the autoscaled variant of least cost is not the one named; nothing where it is."""
+    least = min(report.rows[1:] or report.rows, key=lambda row: row.cost)
+    if least.cost >= best.cost:
+        return ""
+    more = least.unfinished - best.unfinished
+    return (
+        f" {variant_of(least)[:1].upper()}{variant_of(least)[1:]} costs less ({least.cost:,.0f}) but leaves "
+        f"{mean_of(more)} {'job' if more == 1 else 'jobs'} more unserved: it is left out."
+    )
 
 
 def node_pools(report: PoolReport) -> Section:
@@ -85,7 +98,7 @@ def _cards(report: PoolReport) -> Cards:
     ]
     if best.spot_share > 0:
         cards.append(
-            Card("Jobs stopped", f"{best.stopped_jobs:,.0f}", f"{best.reclaims:,.0f} spot nodes were taken back")
+            Card("Jobs stopped", mean_of(best.stopped_jobs), f"spot nodes taken back: {mean_of(best.reclaims)}")
         )
     else:
         cards.append(Card("Paid but idle", percent(best.idle_share), f"fixed: {percent(fixed.idle_share)}"))
@@ -173,8 +186,8 @@ def _risk(report: PoolReport) -> TablePart:
             f"{row.runs}",
             f"{row.least_cost:,.0f} to {row.most_cost:,.0f}",
             f"{format_duration(row.least_p95_wait_seconds)} to {format_duration(row.most_p95_wait_seconds)}",
-            f"{row.reclaims:,.0f}",
-            f"{row.stopped_jobs:,.0f}",
+            mean_of(row.reclaims),
+            mean_of(row.stopped_jobs),
             f"{row.lost_gpu_hours:,.0f}",
             f"{row.overhead_gpu_hours:,.0f}",
         )
