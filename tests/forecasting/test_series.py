@@ -150,3 +150,10 @@ def test_mistakes_are_told_in_one_line(arguments, what):
 def test_a_trace_without_times_is_told_so():
     with pytest.raises(UserError, match="nothing to forecast"):
         demand(trace_of([task("a", None, None)]))
+
+
+def test_demand_for_rdma_is_in_whole_network_cards():
+    trace = trace_of([task("a", 0, 100, rdma_percent=25, instances=6)])
+    series = demand(trace, "arrivals", resources=["rdma"])
+    assert series.units == ("RNICs",)
+    assert series.values.sum() == 1.5

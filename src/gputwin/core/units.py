@@ -13,12 +13,13 @@ from gputwin.core.errors import UserError, shorten
 WHOLE_GPU_MILLI = 1000
 CORE_MILLI = 1000
 MIB_PER_GIB = 1024
+WHOLE_RNIC_PERCENT = 100
 RESOURCE_UNITS = {
     "gpu_milli": (WHOLE_GPU_MILLI, "GPUs"),
     "cpu_milli": (CORE_MILLI, "cores"),
     "memory_mib": (MIB_PER_GIB, "GiB"),
     "disk_mib": (MIB_PER_GIB, "GiB"),
-    "rdma_percent": (100, "RNICs"),
+    "rdma_percent": (WHOLE_RNIC_PERCENT, "RNICs"),
 }
 """The unit in which people are told of each resource, and how many of ours make one."""
 MINUTE = 60.0
@@ -92,7 +93,9 @@ def percent(share: SupportsFloat | None, digits: int = 0, *, signed: bool = Fals
     """Return a share as a percentage, the same everywhere: "97 %", "+2.5 %"; "–" for none."""
     if share is None:
         return "–"
-    return f"{100 * float(share):{'+' if signed else ''},.{digits}f} %"
+    # What rounds to zero is neither above nor below it.
+    shown = round(100 * float(share), digits) or 0.0
+    return f"{shown:{'+' if signed and shown else ''},.{digits}f} %"
 
 
 def format_count(value: float | None) -> str:

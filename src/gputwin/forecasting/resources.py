@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, WHOLE_GPU_MILLI
+from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, WHOLE_GPU_MILLI, WHOLE_RNIC_PERCENT
 from gputwin.traces.measures import GPU_MILLI_TOTAL
 
 _INSTANCES = pl.col("instances")
@@ -12,7 +12,7 @@ RESOURCES: dict[str, tuple[str, pl.Expr]] = {
     "cpu": ("cores", _INSTANCES * pl.col("cpu_milli") / CORE_MILLI),
     "gpu": ("GPUs", GPU_MILLI_TOTAL / WHOLE_GPU_MILLI),
     "memory": ("GiB", _INSTANCES * pl.col("memory_mib") / MIB_PER_GIB),
-    "rdma": ("% of an RNIC", _INSTANCES * pl.col("rdma_percent")),
+    "rdma": ("RNICs", _INSTANCES * pl.col("rdma_percent") / WHOLE_RNIC_PERCENT),
     "disk": ("GiB", _INSTANCES * pl.col("disk_mib") / MIB_PER_GIB),
     "instances": ("instances", _INSTANCES.cast(pl.Float64)),
 }

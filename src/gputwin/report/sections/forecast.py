@@ -100,7 +100,7 @@ def expected_words(study: ForecastStudy) -> str:
     lead, span = list(study.spans().items())[-1]
     name = main_series(study)
     r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
-    text = f"In {span}: {amount(r['mean'])} {r['unit']}"
+    text = f"In {span}: {in_unit(r['mean'], r['unit'])}"
     if study.series.target is Target.ARRIVALS:
         text += f" newly asked for in {short_duration(study.series.bin_seconds)}"
     elif study.series.target is Target.IN_FORCE:
@@ -121,20 +121,26 @@ def amount(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
+def in_unit(value: float, unit: str) -> str:
+    """Return an expected amount with its unit: "17 GPUs", "1 GPU"."""
+    shown = amount(value)
+    return f"{shown} {unit.removesuffix('s') if shown == '1' and unit.isalpha() else unit}"
+
+
 def _tiles(study: ForecastStudy) -> Cards:
     """Return the expected amounts at the horizon, GPUs first; of a single series the last value and every horizon."""
     spans = list(study.spans().items())
     names = sorted(study.series.names, key=lambda n: n != "gpu")[:5]
     cards = []
     if len(names) == 1:
-        cards.append(Card("Last value", f"{amount(float(study.series.values[-1, 0]))} {study.series.units[0]}"))
+        cards.append(Card("Last value", in_unit(float(study.series.values[-1, 0]), study.series.units[0])))
     for name, (lead, span) in [(n, s) for n in names for s in (spans if len(names) == 1 else spans[-1:])]:
         r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
         note = f"80 %: {amount(r['q0.1'])} to {amount(r['q0.9'])}" if "q0.1" in r and "q0.9" in r else ""
         cards.append(
             Card(
                 f"In {span}" if len(names) == 1 else f"{_SAID.get(name, f'{name[:1].upper()}{name[1:]}')} in {span}",
-                f"{amount(r['mean'])} {r['unit']}",
+                in_unit(r["mean"], r["unit"]),
                 note,
             )
         )
