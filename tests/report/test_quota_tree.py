@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
+from gputwin.cli.main import main
 from gputwin.report.sections.quota_tree import quota_tree, quotas_of
 
 
@@ -71,3 +73,11 @@ def test_a_run_without_quotas_has_no_tree(run: Any) -> None:
     assert quota_tree(run) is None
     run.scenario.fairness = None
     assert quota_tree(run) is None
+
+
+def test_the_report_of_a_run_with_guarantees_shows_what_each_tenant_held_of_them(tmp_path: Path) -> None:
+    given = ["synthetic:philly?jobs=300", "--quiet"]
+    run, page = str(tmp_path / "run"), tmp_path / "run.html"
+    assert main(["simulate", *given, "--cluster", "homogeneous:4x8", "--guarantee", "vc-00=8", "-o", run]) == 0
+    assert main(["report", *given, "--run", run, "-o", str(page)]) == 0
+    assert "Quotas and cohorts" in page.read_text(encoding="utf-8")

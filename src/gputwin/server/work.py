@@ -118,7 +118,7 @@ def run_document(step: Step, run: str, trace: str | None) -> dict[str, Any]:
     own = run_section(result, timeline_of(result, opened))
     # A page has buttons for what the report tells to type.
     first = Section(own.id, own.title, own.parts, own.notes, own.question)
-    return opened_first(document_of("Run", [first, tenants_section(result, view), *([stops] if stops else [])]))
+    return opened_first(document_of("Run", [first, tenants_section(view), *([stops] if stops else [])]))
 
 
 def explain_document(step: Step, run: str, trace: str | None, job: str) -> dict[str, Any]:

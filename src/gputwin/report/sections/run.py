@@ -9,11 +9,12 @@ import polars as pl
 from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
+from gputwin.report.sections.quota_tree import quota_tree
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.verdict import cause_words, rules_words, run_verdict, shares_words
-from gputwin.simulation.waits_by_tenant import by_tenant
+from gputwin.simulation.waits_by_tenant import by_tenant, owner_of
 
 _SHARES = {
     "share_error": "share of GPUs held beyond fair shares",
@@ -42,6 +43,8 @@ def run_section(result: SimulationResult, timeline: Timeline, use: pl.DataFrame 
         )
     )
     parts += [waits_table(result), *causes_tables(result), *run_tenants(by_tenant(result, use))]
+    tree = quota_tree(result)
+    parts += [] if tree is None else [tree]
     steps = (
         "See why one job waited: `gputwin explain RUN longest`.",
         "Compare with other rules: `gputwin simulate TRACE --order sjf -o other`, then "
@@ -92,7 +95,7 @@ def _cards(result: SimulationResult) -> Cards:
         Card("GPUs lost to fragmentation", percent(s["fragmentation"], 1), "free, but of no use to typical jobs")
     )
     if s["jain_fairness"] is not None:
-        cards.append(Card("Fairness", f"{s['jain_fairness']:.3f}", "1: tenants are treated alike"))
+        cards.append(Card("Fairness", f"{s['jain_fairness']:.3f}", f"1: {owner_of(result)}s are treated alike"))
     return Cards(tuple(cards))
 
 

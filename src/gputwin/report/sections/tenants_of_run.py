@@ -1,4 +1,4 @@
-"""Tenants in a run: who waits and who holds, what they hold of their quota, and why jobs were stopped."""
+"""Tenants in a run: who waits and who holds, and why jobs were stopped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from gputwin.analysis.topic import Remark
 from gputwin.core.units import format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
-from gputwin.report.sections.quota_tree import quota_tree
 from gputwin.report.sections.tenants import NO_TENANTS
 from gputwin.simulation.completion import mean_parts
 from gputwin.simulation.goodput import PARTS
@@ -20,15 +19,14 @@ _MOST_TENANTS = 20
 _MOST_BARS = 12
 
 
-def tenants_section(result: SimulationResult, view: TenantView) -> Section:
-    """Return who waits, who holds, and what tenants hold of their quotas."""
+def tenants_section(view: TenantView) -> Section:
+    """Return who waits and who holds."""
     parts: list[Part] = [] if view.who == "tenant" else [Prose(NO_TENANTS)]
     said = view.sentences()
     if said:
         parts.append(Findings(tuple(Remark(text) for text in said)))
     parts += [part for part in (_causes(view),) if part is not None]
-    tree = quota_tree(result)
-    parts += [_table(view), *(() if tree is None else (tree,))]
+    parts.append(_table(view))
     note = "Allocated is what jobs hold; used is the measured share of it, where the trace has measurements."
     return Section("tenants", f"{view.who.capitalize()}s", tuple(parts), (note,))
 
