@@ -30,7 +30,7 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
         else f"The cheapest rules are {', '.join(alike[:-1])} and {alike[-1]}"
     )
     said.append(
-        f"{which}: {lowest.cost.total:,.2f} at {c.options.price_per_hour:g} per replica-hour, with "
+        f"{which}: {lowest.cost.total:,.2f} ({cost_unit(c)}), with "
         f"{lowest.violation_minutes:,} of {lowest.active_minutes:,} minutes over the target. That is "
         f"{_against(lowest.cost.total, oracle.cost.total)} the best plan in hindsight ({oracle.cost.total:,.2f}); no plan "
         f"can cost less than {c.bound.total:,.2f}."
@@ -51,6 +51,11 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
     )
     said.append(f"The forecast is {c.outlook.model}, in bins of {short_duration(c.outlook.bin_seconds)}.")
     return tuple(said)
+
+
+def cost_unit(c: Comparison) -> str:
+    """Return what a cost is counted in: the price of a replica."""
+    return f"a replica costs {c.options.price_per_hour:g} an hour"
 
 
 def _against(ours: float, theirs: float) -> str:

@@ -7,6 +7,7 @@ import polars as pl
 from plotly import graph_objects as go
 
 from gputwin.autoscaling.compare import FORESIGHT, Comparison, Row
+from gputwin.autoscaling.verdict import cost_unit
 from gputwin.core.units import format_duration
 from gputwin.report.axes import duration_unit
 from gputwin.report.charts import bars
@@ -121,7 +122,7 @@ def _costs(c: Comparison) -> FigurePart:
 
 
 def _cost_axis(c: Comparison) -> str:
-    return f"cost, {c.options.price_per_hour:g} per replica-hour"
+    return f"cost ({cost_unit(c)})"
 
 
 def _capacity(c: Comparison) -> FigurePart:
