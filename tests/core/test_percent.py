@@ -18,6 +18,10 @@ def test_a_blank_stands_before_the_sign() -> None:
     assert percent(12.5) == "1,250 %"
 
 
+def test_what_rounds_to_zero_is_neither_above_nor_below_it() -> None:
+    assert (percent(-0.0004), percent(-0.00004, 1), percent(-0.0004, 1, signed=True)) == ("0 %", "0.0 %", "0.0 %")
+
+
 def test_differences_of_time_have_a_sign() -> None:
     assert (signed_duration(70.0), signed_duration(-55.9)) == ("+1 min 10 s", "-55.9 s")
 

@@ -66,7 +66,7 @@ def _show_details(s: dict[str, Any], view: TenantView) -> None:
         [f"{_resource(k)} allocated but unused", percent(v, 1)] for k, v in (s["unused_allocation"] or {}).items()
     ]
     for key, label in (
-        ("jain_fairness", "fairness between tenants (1: equal)"),
+        ("jain_fairness", f"fairness between {view.who}s (1: equal)"),
         ("load_balance", "load balance"),
         ("throughput_jobs_per_hour", "jobs per hour"),
     ):

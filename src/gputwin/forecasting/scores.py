@@ -133,7 +133,9 @@ def _sentence(choice: Choice, gained: Interval, best: dict[str, object]) -> str:
         now = "" if choice.model == "naive" else f"; since then {taken}"
         return f"auto kept the last value; on the test part {after}{now}"
     if choice.model == "naive":
-        taken = f"auto left the last value in {percent(choice.left)} of the test part and is back at it"
+        taken = (
+            f"auto took other models than the last value in {percent(choice.left)} of the test part, now the last value"
+        )
     if gained.value == 0.0:
         return f"{taken}, exactly as good as the last value"
     if gained.low > 0:

@@ -97,13 +97,16 @@ Part = Prose | Statement | Cards | TablePart | FigurePart | Bullets | Findings
 
 
 def _cut(text: str, most: int) -> str:
-    """Return the text with at most so many signs: whole sentences where they fill a third of that, else whole words."""
+    """Return the text with at most so many signs: whole sentences or clauses where they fill a third, else whole words."""
     if len(text) <= most:
         return text
     head = text[:most]
     sentences = head.rpartition(". ")[0]
     if len(sentences) > most / 3:
         return f"{sentences}."
+    clauses = max(head.rpartition("; ")[0], head.rpartition(", and ")[0], key=len)
+    if len(clauses) > most / 3:
+        return f"{clauses}."
     return f"{head.rpartition(' ')[0] or head} …"
 
 

@@ -33,9 +33,10 @@ _NOTES = (
     "bootstrap over 100 bins of arrival time (means over jobs only).",
     "Waits, completion times and slowdowns are over the jobs that run under every scenario.",
     "Slowdown is bounded: completion time over the longer of runtime and ten seconds. Fairness is Jain's index over "
-    "tenants of time served over time in the system; 1 is equal treatment. Allocation and fragmentation are means over "
-    "the time in which jobs were submitted; fragmentation is Weng et al.'s (ATC'23). Stops are preemptions, failures and "
-    "resizes; the cost is that of all nodes, at their price an hour, until the last job ends.",
+    "tenants (users, where the trace names no tenants) of time served over time in the system; 1 is equal treatment. "
+    "Allocation and fragmentation are means over the time in which jobs were submitted; fragmentation is Weng et al.'s "
+    "(ATC'23). Stops are preemptions, failures and resizes; the cost is that of all nodes, at their price an hour, until "
+    "the last job ends.",
     "Curves over time are those of the first replicate, averaged into at most 200 bins; distribution functions are of "
     "all replicates together.",
 )
@@ -96,7 +97,7 @@ def next_steps(compared: Comparison) -> tuple[str, ...]:
     if best == compared.baseline:
         nobody_waits = _best(compared)["p95 wait"] == 0
         asked = "how few nodes would do" if nobody_waits else "how many nodes would shorten waits"
-        return (f"Keep the rules of {best}.", f"Or ask {asked}: `gputwin plan TRACE --target p95_wait=10m`.")
+        return (f"Keep the baseline: {best}.", f"Or ask {asked}: `gputwin plan TRACE --target p95_wait=10m`.")
     if not is_proven(compared):
         return ("Compare over more seeds, or a longer trace, before changing anything: the difference may be chance.",)
     return (
@@ -171,10 +172,13 @@ def _change(metric: str, row: Mapping[str, float | None]) -> str:
 
 
 def _signed(metric: str, value: float) -> str:
-    if metric in _SHARES:
-        return f"{100 * value:+.2f} pt"
-    sign = "−" if value < 0 else "+"
-    return f"{sign}{duration(abs(value))}" if metric in DURATIONS else f"{value:+.3f}"
+    """Return a difference with its sign; what rounds to zero has none."""
+    if metric in DURATIONS:
+        text, shown = duration(abs(value)), value
+    else:
+        shown = round(100 * value, 2) if metric in _SHARES else round(value, 3)
+        text = f"{abs(shown):.2f} pt" if metric in _SHARES else f"{abs(shown):.3f}"
+    return f"{'−' if shown < 0 else '+' if shown > 0 else ''}{text}"
 
 
 def _difference_figure(compared: Comparison) -> FigurePart:

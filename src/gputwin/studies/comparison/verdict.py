@@ -6,6 +6,7 @@ import polars as pl
 
 from gputwin.core.units import format_duration, percent
 from gputwin.simulation.verdict import cause_words
+from gputwin.simulation.waits_by_tenant import owner_of
 from gputwin.studies.comparison.compare import Comparison
 
 _ALIKE = 0.02
@@ -50,7 +51,7 @@ def recommendation(comparison: Comparison) -> str:
     if alike:
         who = _listed(alike) if len(alike) <= _MOST_NAMED else f"{alike[0]}, {alike[1]} and {len(alike) - 2} others"
         text += f" {who} {'does' if len(alike) == 1 else 'do'} about as well."
-    return text + _why_not_shortest(ranked[0], best) + _price(base, best)
+    return text + _why_not_shortest(ranked[0], best) + _price(comparison, base, best)
 
 
 def _running_most(comparison: Comparison) -> tuple[str, ...]:
@@ -190,7 +191,7 @@ def _doubt(comparison: Comparison, best: dict[str, float]) -> str:
     return ""
 
 
-def _price(base: dict[str, float], best: dict[str, float]) -> str:
+def _price(comparison: Comparison, base: dict[str, float], best: dict[str, float]) -> str:
     """Return what gets worse with the best scenario, or what was looked at where nothing does."""
     worse, looked = [], []
     for name, words in (("mean JCT", "mean completion time"), ("p99 wait", "p99 wait"), ("makespan", "makespan")):
@@ -201,7 +202,8 @@ def _price(base: dict[str, float], best: dict[str, float]) -> str:
     if base["fairness"] is not None and best["fairness"] is not None:
         looked.append("fairness")
         if best["fairness"] < base["fairness"] - 0.005:
-            worse.append(f"fairness between tenants falls from {base['fairness']:.3f} to {best['fairness']:.3f}")
+            who = owner_of(comparison.runs[0].result)
+            worse.append(f"fairness between {who}s falls from {base['fairness']:.3f} to {best['fairness']:.3f}")
     for name, unit in (("cost", ""), ("energy", " kWh")):
         if base[name] and best[name] is not None:
             looked.append(name)
