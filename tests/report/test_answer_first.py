@@ -8,13 +8,15 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import polars as pl
 import pytest
 
 from gputwin.cli.main import main
 from gputwin.report import Section, write_report
 from gputwin.report.answer import answer_of
+from gputwin.report.figures import bars
 from gputwin.report.html import render
-from gputwin.report.page import Bullets, Card, Cards, Findings, Remark, Statement
+from gputwin.report.page import Bullets, Card, Cards, FigurePart, Findings, Remark, Statement
 from tests.conftest import AXE, needs_axe
 from tests.report.browser import DESKTOP, PHONE, Look, Measures, axe, look_at, open_all, page_of
 from tests.report.samples import Page, trace_of
@@ -255,3 +257,20 @@ def test_labels_below_bars_do_not_overlap_on_a_phone(browser: Any, reports: dict
         page.reload()
         open_all(page)
         assert page.evaluate(_OVERLAPS) == 0
+
+
+def test_long_ids_beside_bars_leave_room_for_the_bars_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    names = pl.Series(["ddd2e8c220072a5951b37078518ba809", "4c2487237ebe5f821950d09158742384", "M0001"])
+    figure = bars(names, pl.Series([2240, 1080, 832]), "GPUs", "%{x}")
+    path = tmp_path / "r.html"
+    part = FigurePart("f", "F", figure, "C.", names.to_frame("n"))
+    path.write_bytes(render("t", [Section("s", "T", (Statement("Yes."), part))]))
+    with page_of(browser, path) as page:
+        page.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        page.reload()
+        open_all(page)
+        texts = "(sort) => [...document.querySelectorAll(sort)].map((text) => text.textContent)"
+        assert page.evaluate(texts, ".ytick text") == ["ddd2e8c2…a809", "4c248723…2384", "M0001"]
+        edges = "() => [...document.querySelectorAll('.bartext')].map((text) => text.getBoundingClientRect().right)"
+        right = page.evaluate("() => document.querySelector('[data-figure]').getBoundingClientRect().right")
+        assert max(page.evaluate(edges)) <= right

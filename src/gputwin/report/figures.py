@@ -153,9 +153,11 @@ def gpus_by_model(frame: pl.DataFrame) -> go.Figure:
 
 def bars(names: pl.Series, amounts: pl.Series, axis: str, hover: str) -> go.Figure:
     """Return amounts as horizontal bars with their numbers, the first on top."""
+    largest = float(amounts.cast(pl.Float64).max() or 0.0)  # type: ignore[arg-type]
     figure = blank(
         height=90 + 32 * max(names.len(), 1),
-        xaxis={"title": axis, "rangemode": "tozero"},
+        # Room to the right for the number of the longest bar, also on a phone.
+        xaxis={"title": axis, "rangemode": "tozero", **({"range": [0, 1.2 * largest]} if largest else {})},
         yaxis={"type": "category", "autorange": "reversed"},
         bargap=0.35,
     )

@@ -10,8 +10,10 @@
   const LONG_NAMES = 60;
   const MANY_NAMES = 6;
   // On a phone titles of axes longer than this go over several lines, shorter ones where names of rows take half the width,
-  // many labels below bars stand on end, and each name of a legend has a line of its own.
+  // many labels below bars stand on end, long ids have only their beginning and end, and each name of a legend has a line
+  // of its own.
   const PHONE = { width: 480, title: 34, beside: 20, long: 16, labels: 6, name: 18 };
+  const LONG_ID = /^(\S{8})\S{9,}(\S{4})$/;
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
   const root = document.documentElement;
@@ -104,7 +106,11 @@
       return lines.join("<br>");
     };
     const forPhone = (layout, data) => {
-      const rows = layout.yaxis?.type === "category" ? data.flatMap((trace) => trace.y ?? []) : [];
+      const rows = layout.yaxis?.type === "category" ? [...new Set(data.flatMap((trace) => trace.y ?? []))] : [];
+      if (rows.some((name) => LONG_ID.test(name))) {
+        const shown = rows.map((name) => String(name).replace(LONG_ID, "$1…$2"));
+        layout.yaxis = { ...layout.yaxis, tickmode: "array", tickvals: rows, ticktext: shown };
+      }
       const most = rows.some((name) => String(name).length > PHONE.long) ? PHONE.beside : PHONE.title;
       for (const key of Object.keys(layout)) {
         if (!/^xaxis/.test(key)) continue;
