@@ -131,7 +131,7 @@ def test_node_pools_on_a_batch_trace(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "What do autoscaled nodes cost against a fixed cluster" in page
     best = min((row for row in data["rows"] if row["rule"] != "fixed"), key=lambda row: row["cost"])
     share = f"{best['cost'] / rows['fixed', 0.0]['cost']:.0%}".replace("%", " %")
-    assert f"costs {best['cost']:,.0f}, {share} of the fixed cluster" in page
+    assert f"costs {best['cost']:,.0f} in the currency of the prices, {share} of the fixed cluster" in page
     assert "What spot nodes risk" in page
 
 
