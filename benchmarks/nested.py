@@ -67,8 +67,10 @@ def predictions(past: History, jobs: Submitted) -> tuple[Grid, dict[Choice, Mass
     for choice in choices(past.size):
         mass = np.mean([said[k] for k in choice.members], axis=0).astype(np.float32)
         if REPEAT in codes:
-            ledger = forest.features.memory.settled[REPEAT]
-            blend(mass, ledger, forest.grid.bins(ledger.value), codes[REPEAT], jobs.arrival, strength=choice.strength)
+            outcomes = forest.features.memory.settled[REPEAT]
+            blend(
+                mass, outcomes, forest.grid.bins(outcomes.value), codes[REPEAT], jobs.arrival, strength=choice.strength
+            )
         found[choice] = mass
     return forest.grid, found
 

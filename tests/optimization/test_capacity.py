@@ -163,7 +163,7 @@ def test_what_else_could_be_done_and_what_it_costs() -> None:
     result = plan(queue(30.0, jobs=4_000), cluster, "mean_wait=20", what_if=True, workers=1)
     assert result.answer is not None
     assert result.cost_per_hour == pytest.approx(2.5 * result.answer.nodes)
-    by_name = {lever.name: lever.value for lever in result.levers}
+    by_name = {what_if.name: what_if.value for what_if in result.what_ifs}
     assert by_name["predictive ordering"] < result.answer.value
     assert by_name["faster GPUs"] < result.answer.value
     assert "an hour" in said(result)

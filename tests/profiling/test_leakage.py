@@ -59,7 +59,7 @@ def test_a_jobs_features_do_not_know_its_own_duration(planted: bool, monkeypatch
 @leaks
 def test_features_do_not_know_what_ends_after_the_arrival(planted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     if planted:
-        monkeypatch.setattr(Memory, "ledgers", property(lambda self: self.settled))
+        monkeypatch.setattr(Memory, "by_key", property(lambda self: self.settled))
 
     def check() -> None:
         past = history(200)

@@ -74,7 +74,7 @@ def test_no_element_comes_from_the_trace(page: Page, tmp_path: Path) -> None:
 
 def test_the_text_is_shown_as_it_is(page: Page, hostile: str) -> None:
     shown = "".join(c if c.isprintable() else "�" for c in hostile)
-    # Title and heading, owner, model, reason, ledger, manifest.
+    # Title and heading, owner, model, reason, quality, manifest.
     assert page.text.count(shown) >= 12
 
 

@@ -50,7 +50,7 @@ def text(result: ThreeWay) -> str:
 
 def test_nothing_breaks_where_nothing_is_broken() -> None:
     result = compare(trace_of(poisson(0.93), exponential()), CLUSTER, workers=1)
-    theory, found = result.predictions[0].figures, result.rungs[0].figures
+    theory, found = result.predictions[0].figures, result.steps[0].figures
     assert theory.mean_wait == pytest.approx(found.mean_wait, abs=1.0)
     assert result.simulation.utilisation == pytest.approx(0.93, abs=0.02)
     assert "No assumption of M/M/c changes" in text(result)

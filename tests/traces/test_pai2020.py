@@ -13,7 +13,7 @@ from gputwin.core.errors import InputError
 from gputwin.traces.dataset import Trace
 from gputwin.traces.ingest import Options, ingest
 from gputwin.traces.measures import WAIT
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.pai2020 import tables as pai2020_tables
 from gputwin.traces.readers.pai2020.tables import SENSOR
 from gputwin.traces.schema import TABLES as CANONICAL
@@ -312,7 +312,7 @@ def test_a_table_read_in_parts_is_the_table(tmp_path):
     path = tmp_path / "pai_sensor_table.csv"
     path.write_text(TABLES["pai_sensor_table"])
     with gather([path]) as (source,):
-        whole, apart = Ledger(), Ledger()
+        whole, apart = QualityLog(), QualityLog()
         parts = list(read_csv_parts(source, SENSOR, apart, rows=4))
         assert [part.height for part in parts] == [4, 2]
         assert_frame_equal(pl.concat(parts), read_csv(source, SENSOR, whole))

@@ -124,7 +124,7 @@ def _points_frame(result: Plan) -> pl.DataFrame:
 def _render(result: Plan, output: Path | None, rules: str) -> None:
     from gputwin.optimization.capacity.evaluate import describe_points
     from gputwin.optimization.capacity.verdict import sentences
-    from gputwin.report.sections.capacity import headline, levers_table, nodes_table
+    from gputwin.report.sections.capacity import headline, nodes_table, what_ifs_table
 
     say(headline(result))
     say(f"Rules: {rules}")
@@ -156,8 +156,8 @@ def _render(result: Plan, output: Path | None, rules: str) -> None:
     table("Simulated capacities" + (f" ({left} more with --json)" if left else ""), columns, rows)
     if result.answer is not None:
         show(nodes_table(result))
-    if result.levers:
-        show(levers_table(result))
+    if result.what_ifs:
+        show(what_ifs_table(result))
     for sentence in sentences(result):
         say(f"- {sentence}")
     if output is not None:

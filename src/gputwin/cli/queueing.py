@@ -81,7 +81,7 @@ def _render(result: ThreeWay, output: Path | None) -> None:
     rows = [
         ["theory", p.model, *_cells(p.figures), result.error(p.figures)] for p in result.predictions if not p.why_not
     ]
-    rows += [["simulation", r.name, *_cells(r.figures), result.error(r.figures)] for r in result.rungs]
+    rows += [["simulation", r.name, *_cells(r.figures), result.error(r.figures)] for r in result.steps]
     if result.trace is not None:
         rows.append(["trace", "as it was", *_cells(result.trace), result.error(result.trace)])
     columns = ["", "what", "mean wait", "p95 wait", "GPUs in use", "jobs waiting", "error of mean"]

@@ -13,7 +13,7 @@ import typer
 from gputwin.cli.console import Json, Quiet, announce_compilation, emit, progress, say, show
 
 if TYPE_CHECKING:
-    from gputwin.studies.study import Outcome
+    from gputwin.studies.study import StudyOutcome
     from gputwin.studies.study.run import Progress
 
 _SHOWN = 12
@@ -124,7 +124,7 @@ def _live_table(state: Progress) -> Any:
     return grid
 
 
-def _render(outcome: Outcome, report: Path, folder: Path) -> None:
+def _render(outcome: StudyOutcome, report: Path, folder: Path) -> None:
     from gputwin.report.sections.comparison import differences
     from gputwin.report.study import all_table, job_table, shown_labels
     from gputwin.studies.study.verdict import verdict_of

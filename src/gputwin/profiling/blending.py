@@ -10,7 +10,7 @@ import numba
 
 from gputwin.profiling.distribution import Mass
 from gputwin.profiling.jobs import Floats, Ints
-from gputwin.profiling.memory import Ledger, known_until
+from gputwin.profiling.memory import OutcomesByKey, known_until
 
 MOST = 64
 """Outcomes looked at, the latest ones."""
@@ -18,7 +18,7 @@ MOST = 64
 
 def blend(
     mass: Mass,
-    ledger: Ledger,
+    outcomes: OutcomesByKey,
     bins: Ints,
     codes: Ints,
     arrival: Floats,
@@ -29,9 +29,9 @@ def blend(
 ) -> None:
     """Mix into each row of `mass`, in place, the outcomes of its key known at arrival; older ones fade.
 
-    `bins` are the ledger's outcomes on the grid.
+    `bins` are the outcomes' values on the grid.
     """
-    _blend(mass, ledger.first, ledger.known_from, bins, codes, arrival, strength, most, fading)
+    _blend(mass, outcomes.first, outcomes.known_from, bins, codes, arrival, strength, most, fading)
 
 
 @numba.njit(cache=True)

@@ -17,7 +17,7 @@ import polars as pl
 
 from gputwin.profiling.distribution import Grid, Mass
 from gputwin.profiling.jobs import Flags, Floats, History, Ints, Submitted
-from gputwin.profiling.model import INTERVAL, DurationModel, Forecast
+from gputwin.profiling.model import INTERVAL, DurationForecast, DurationModel
 from gputwin.profiling.survival import kaplan_meier
 
 NOMINAL = np.arange(1, 100) / 100
@@ -66,7 +66,9 @@ class Calibrated(DurationModel):
         """Return the model that observes, at the same levels."""
         return replace(self, model=self.model.observing(known))
 
-    def forecast(self, jobs: Submitted, levels: Sequence[float] = INTERVAL, ran: Floats | None = None) -> Forecast:
+    def forecast(
+        self, jobs: Submitted, levels: Sequence[float] = INTERVAL, ran: Floats | None = None
+    ) -> DurationForecast:
         """Return the model's prediction and mean, and its quantiles at calibrated levels."""
         return self.model.forecast(jobs, self.calibration.of(levels), ran)
 

@@ -186,7 +186,7 @@ def _columns(
         columns[f"{name}_mean"], columns[f"{name}_jobs"] = pair
     for name in _RECENT_KEYS:
         if name in codes:
-            found = memory.ledgers[name].recent(codes[name], jobs.arrival)
+            found = memory.by_key[name].recent(codes[name], jobs.arrival)
             columns[f"{name}_last"], columns[f"{name}_last3"] = found.T
     return columns
 

@@ -21,7 +21,7 @@ UNKNOWN = -1.0
 
 
 @dataclass(frozen=True)
-class Ledger:
+class OutcomesByKey:
     """Outcomes sorted by key and then by when they became known; `first[k] : first[k + 1]` are those of key k."""
 
     first: Ints
@@ -29,8 +29,8 @@ class Ledger:
     value: Floats
 
     @classmethod
-    def of(cls, codes: Ints, keys: int, known_from: Floats, value: Floats) -> Ledger:
-        """Return the ledger of outcomes of numbered keys; rows without a key or a time are left out."""
+    def of(cls, codes: Ints, keys: int, known_from: Floats, value: Floats) -> OutcomesByKey:
+        """Return the outcomes of numbered keys; rows without a key or a time are left out."""
         rows = np.flatnonzero((codes >= 0) & (known_from < np.inf))
         rows = rows[np.lexsort((known_from[rows], codes[rows]))]
         first = np.searchsorted(codes[rows], np.arange(keys + 1))
@@ -107,20 +107,20 @@ class Memory:
         return Memory(tables, pl.concat([self.history, _rows(codes, known.outcomes, learned=False)]))
 
     @cached_property
-    def ledgers(self) -> dict[str, Ledger]:
+    def by_key(self) -> dict[str, OutcomesByKey]:
         """Return log durations by key, each known from its job's end; kept, since sorting takes longer than looking."""
-        return self._ledgers(self.history["known_from"].to_numpy())
+        return self._by_key(self.history["known_from"].to_numpy())
 
     @cached_property
-    def settled(self) -> dict[str, Ledger]:
+    def settled(self) -> dict[str, OutcomesByKey]:
         """Return log durations by key, those learned in training known at any time."""
         learned = self.history["learned"].to_numpy()
-        return self._ledgers(np.where(learned, -np.inf, self.history["known_from"].to_numpy()))
+        return self._by_key(np.where(learned, -np.inf, self.history["known_from"].to_numpy()))
 
-    def _ledgers(self, known_from: Floats) -> dict[str, Ledger]:
+    def _by_key(self, known_from: Floats) -> dict[str, OutcomesByKey]:
         value = self.history["log_duration"].to_numpy()
         return {
-            name: Ledger.of(self.history[name].to_numpy(), table.size, known_from, value)
+            name: OutcomesByKey.of(self.history[name].to_numpy(), table.size, known_from, value)
             for name, table in self.tables.items()
         }
 

@@ -29,7 +29,7 @@ class Lesson(NamedTuple):
     grid: Grid
 
 
-class Forecast(NamedTuple):
+class DurationForecast(NamedTuple):
     """One number to plan with, quantiles, and the mean, s, per job."""
 
     seconds: Floats
@@ -56,7 +56,9 @@ class DurationModel(ABC):
         """Return the model as it stands when it is told how further jobs end; unchanged where it learns only once."""
         return self
 
-    def forecast(self, jobs: Submitted, levels: Sequence[float] = INTERVAL, ran: Floats | None = None) -> Forecast:
+    def forecast(
+        self, jobs: Submitted, levels: Sequence[float] = INTERVAL, ran: Floats | None = None
+    ) -> DurationForecast:
         """Return prediction, quantiles and mean in one go; `ran` are the s each job has run already (0: not begun)."""
         seconds, mean, quantiles = np.empty(jobs.size), np.empty(jobs.size), np.empty((jobs.size, len(levels)))
         for rows, part in _chunks(jobs):
@@ -69,7 +71,7 @@ class DurationModel(ABC):
         if ran is not None:
             seconds, mean = np.maximum(seconds, ran), np.maximum(mean, ran)
             quantiles = np.maximum(quantiles, ran[:, None])
-        return Forecast(seconds, quantiles, mean)
+        return DurationForecast(seconds, quantiles, mean)
 
     def predict(self, jobs: Submitted) -> Floats:
         """Return how long each job is expected to run, s."""

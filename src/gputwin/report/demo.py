@@ -18,7 +18,7 @@ from gputwin.simulation.batch import Batch
 from gputwin.simulation.scenario import Scenario
 from gputwin.studies.comparison import Comparison
 from gputwin.studies.store import RunStore
-from gputwin.studies.study import Outcome, Study, run_study, study_of
+from gputwin.studies.study import Study, StudyOutcome, run_study, study_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import SYNTHETIC
 
@@ -148,7 +148,7 @@ def part(name: str, trace: Trace) -> tuple[Section, ...]:
 class Demonstration:
     """What the demonstration found: the study's outcome, and the sections of the other parts by name."""
 
-    outcome: Outcome
+    outcome: StudyOutcome
     parts: Mapping[str, tuple[Section, ...]]
 
     def sharing(self) -> str:

@@ -26,7 +26,7 @@ from gputwin.studies.comparison import Comparison
 from gputwin.studies.comparison.by_job import by_job
 from gputwin.studies.comparison.compare import DURATIONS
 from gputwin.studies.comparison.verdict import remarks
-from gputwin.studies.study.run import Outcome
+from gputwin.studies.study.run import StudyOutcome
 from gputwin.studies.study.verdict import Verdict, verdict_of
 
 PAGE_FILE, DATA_FILE = "report.html", "comparison.json"
@@ -54,7 +54,7 @@ def shown_labels(compared: Comparison, verdict: Verdict, most: int = MOST_SHOWN)
     return tuple(label for label in compared.labels if label in kept)
 
 
-def study_section(outcome: Outcome, timeline: Timeline) -> Section:
+def study_section(outcome: StudyOutcome, timeline: Timeline) -> Section:
     """Return the section of a study: its conclusion first."""
     study, compared = outcome.planned.study, outcome.compared
     verdict = verdict_of(compared, study.limits)
@@ -166,7 +166,7 @@ def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:
     return FigurePart("study-front", "What no other scenario beats", figure, caption, frame)
 
 
-def study_data(outcome: Outcome) -> dict[str, Any]:
+def study_data(outcome: StudyOutcome) -> dict[str, Any]:
     """Return the study's conclusion and tables as plain data; the same runs give the same data."""
     study, compared = outcome.planned.study, outcome.compared
     verdict = verdict_of(compared, study.limits)
@@ -189,7 +189,7 @@ def study_data(outcome: Outcome) -> dict[str, Any]:
 
 
 def write_study(
-    folder: Path, outcome: Outcome, progress: Callable[[str], None] = lambda step: None
+    folder: Path, outcome: StudyOutcome, progress: Callable[[str], None] = lambda step: None
 ) -> tuple[Path, dict[str, Any]]:
     """Write the study's tables and report into the folder; return the report's path and the tables as plain data."""
     study, trace = outcome.planned.study, outcome.planned.first_trace
@@ -214,7 +214,7 @@ def write_study(
     return write_report(page, trace, asked=asked, analysis=analysis, cluster=cluster, check=check, title=title), data
 
 
-def _forecast(outcome: Outcome, progress: Callable[[str], None]) -> Section:
+def _forecast(outcome: StudyOutcome, progress: Callable[[str], None]) -> Section:
     from gputwin.forecasting.study import forecast
     from gputwin.report.sections.forecast import forecast_section
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import parse_slurm_duration
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.walltime import to_unix_seconds
 
 
@@ -94,7 +94,7 @@ class Column:
     cells: pl.DataFrame
     name: str
     label: str
-    ledger: Ledger
+    quality: QualityLog
 
     def numbers(self) -> pl.Series:
         """Return the cells that are plain finite numbers; null for the others."""
@@ -104,7 +104,7 @@ class Column:
     def refuse(self, bad: pl.Series, problem: str) -> None:
         """Raise for the first bad cell, or count them as unknown where that is allowed (rule F03)."""
         rows = self.cells.filter(bad.fill_null(False))
-        if rows.height and not self.ledger.lenient:
+        if rows.height and not self.quality.lenient:
             raise InputError(
                 f"'{shorten(rows['cell'][0])}' is not {problem}",
                 file=self.label,
@@ -112,7 +112,7 @@ class Column:
                 field=self.name,
                 remedy="or pass --lenient to treat such cells as unknown",
             )
-        self.ledger.find("F03", self.label, rows.height, detail=self.name, examples=rows.rename({"cell": self.name}))
+        self.quality.find("F03", self.label, rows.height, detail=self.name, examples=rows.rename({"cell": self.name}))
 
 
 def only(values: pl.Series, where: pl.Series) -> pl.Series:
@@ -246,7 +246,7 @@ def _localised(column: Column, wall: pl.Series, zone: str | None) -> pl.Series:
     """Return wall-clock times of `zone` (UTC where none is given) as Unix seconds; clock changes are counted."""
     text = wall.dt.to_string("%Y-%m-%d %H:%M:%S%.6f").alias(column.name)
     frame = pl.DataFrame([column.cells["_row"], text])
-    return to_unix_seconds(frame, column.name, zone or "UTC", column.label, column.ledger, _NAIVE)[column.name]
+    return to_unix_seconds(frame, column.name, zone or "UTC", column.label, column.quality, _NAIVE)[column.name]
 
 
 def _number_scale(numbers: pl.Series) -> float:

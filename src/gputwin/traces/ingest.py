@@ -21,7 +21,7 @@ from gputwin.traces.dataset import (
     write_parts,
 )
 from gputwin.traces.parquetfile import is_parquet
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Frame, Input, Reader
 from gputwin.traces.readers import mapped
 from gputwin.traces.readers.mapped import Mapping
@@ -67,15 +67,15 @@ def ingest(
 ) -> Trace:
     """Return the canonical trace of the raw files `paths`, saved in the directory `into` where one is given."""
     options = options or Options()
-    ledger = Ledger(strict=options.strict, lenient=options.lenient)
+    quality = QualityLog(strict=options.strict, lenient=options.lenient)
     with gather([Path(p) for p in paths]) as sources:
-        reader, inputs = _mapped(sources, options) or _in_zone(identify(sources, options.format, ledger), options.zone)
+        reader, inputs = _mapped(sources, options) or _in_zone(identify(sources, options.format, quality), options.zone)
         progress(f"reading {reader.name}: {len(inputs)} file{'s' if len(inputs) != 1 else ''}")
-        draft = reader.read(inputs, ledger)
+        draft = reader.read(inputs, quality)
         given_files = [i.source.given for i in inputs]
         if options.usage:
             with gather(options.usage) as measured:
-                draft = with_usage(draft, measured, ledger)
+                draft = with_usage(draft, measured, quality)
                 given_files += [s.given for s in measured]
         files = tuple(
             InputFile(given.name, given.stat().st_size, sha256(given)) for given in dict.fromkeys(given_files)
@@ -89,15 +89,15 @@ def ingest(
                 zone=draft.zone,
                 origin_unix_seconds=origin,
                 inputs=files,
-                rows_read=ledger.rows_read,
-                rows_kept=ledger.rows_kept,
-                rows_dropped=ledger.rows_dropped,
-                findings=tuple(ledger.findings),
+                rows_read=quality.rows_read,
+                rows_kept=quality.rows_kept,
+                rows_dropped=quality.rows_dropped,
+                findings=tuple(quality.findings),
                 tables=tables,
                 fingerprint=fingerprint_of(digests),
             )
 
-        return _build(draft, ledger, into, finish, progress)
+        return _build(draft, quality, into, finish, progress)
 
 
 def _mapped(sources: Sequence[Source], options: Options) -> tuple[Reader, list[Input]] | None:
@@ -125,10 +125,10 @@ def _in_zone(found: tuple[Reader, list[Input]], zone: str | None) -> tuple[Reade
     read = reader.read_in_zone
     if read is None:
         raise UserError(f"--zone {zone}: the times of {reader.title} do not depend on one; leave it out")
-    return replace(reader, read=lambda given, ledger: read(given, ledger, zone)), inputs
+    return replace(reader, read=lambda given, quality: read(given, quality, zone)), inputs
 
 
-def identify(sources: Sequence[Source], format: str | None, ledger: Ledger) -> tuple[Reader, list[Input]]:
+def identify(sources: Sequence[Source], format: str | None, quality: QualityLog) -> tuple[Reader, list[Input]]:
     """Return the one reader these files belong to and the kind of each file it knows."""
     readers = [READERS.get(format)] if format else list(READERS)
     known: dict[str, list[Input]] = {}
@@ -157,7 +157,7 @@ def identify(sources: Sequence[Source], format: str | None, ledger: Ledger) -> t
     if len(sources) == len(strangers) + len(inputs) and len(sources) == 1:
         return READERS.get(name), inputs
     names = pl.DataFrame({"file": [s.label for s in strangers]}, schema={"file": pl.String})
-    ledger.find("F01", "files", len(strangers), examples=names)
+    quality.find("F01", "files", len(strangers), examples=names)
     return READERS.get(name), inputs
 
 
@@ -195,7 +195,7 @@ def _not_recognised(strangers: Sequence[Source], readers: Sequence[Reader]) -> I
 
 def _build(
     draft: Draft,
-    ledger: Ledger,
+    quality: QualityLog,
     into: Path | None,
     finish: Callable[[dict[str, int], dict[str, str], float | None], TraceMeta],
     progress: Progress,
@@ -205,10 +205,10 @@ def _build(
     counts: dict[str, int] = {}
     digests: dict[str, str] = {}
     if into is None:
-        frames = {name: pl.concat(parts) for name, parts in _cleaned(draft, origin, ledger, progress)}
+        frames = {name: pl.concat(parts) for name, parts in _cleaned(draft, origin, quality, progress)}
         return Trace.from_frames(frames, finish(counts, digests, origin))
     with atomic_directory(into, marker=META_FILE) as folder:
-        for name, parts in _cleaned(draft, origin, ledger, progress):
+        for name, parts in _cleaned(draft, origin, quality, progress):
             path = folder / f"{name}.parquet"
             counts[name] = write_parts(parts, TABLES[name].schema, path)
             digests[name] = sha256(path)
@@ -227,7 +227,7 @@ def _with_origin(draft: Draft) -> tuple[Draft, float | None]:
 
 
 def _cleaned(
-    draft: Draft, origin: float | None, ledger: Ledger, progress: Progress
+    draft: Draft, origin: float | None, quality: QualityLog, progress: Progress
 ) -> Iterator[tuple[str, Iterator[pl.DataFrame]]]:
     """Yield each table's parts, to be cleaned as they are taken; tables given as functions are made one at a time."""
     tables = dict(draft.tables)
@@ -237,16 +237,18 @@ def _cleaned(
         if name not in tables:
             continue
         progress(f"cleaning {name}")
-        yield name, _cleaned_parts(table, tables.pop(name), shift, context, ledger)
+        yield name, _cleaned_parts(table, tables.pop(name), shift, context, quality)
 
 
-def _cleaned_parts(table: Table, made: Frame, shift: float, context: Context, ledger: Ledger) -> Iterator[pl.DataFrame]:
+def _cleaned_parts(
+    table: Table, made: Frame, shift: float, context: Context, quality: QualityLog
+) -> Iterator[pl.DataFrame]:
     """Yield the table's parts cleaned; one part where it has a key, whose repeats only the whole table shows."""
     for part in [_whole(made)] if table.key else _parts(made):
-        frame = conform_counted(table, part, ledger)
+        frame = conform_counted(table, part, quality)
         if shift:
             frame = frame.with_columns(pl.col(c) - shift for c in table.time_columns)
-        frame = clean(table, frame, context, ledger)
+        frame = clean(table, frame, context, quality)
         if table.name == "tasks":
             frame = frame.sort("submit_time", "job_id", "role", nulls_last=True, maintain_order=True)
         yield frame
@@ -273,7 +275,7 @@ def _earliest(tables: dict[str, pl.DataFrame]) -> float:
     return 0.0 if math.isinf(earliest) else float(math.floor(earliest))
 
 
-def conform_counted(table: Table, frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+def conform_counted(table: Table, frame: pl.DataFrame, quality: QualityLog) -> pl.DataFrame:
     """Return the frame with canonical columns; values rounded or too large for their type are counted."""
     conformed = conform(table, frame.lazy()).collect()
     for column in table.columns:
@@ -282,9 +284,9 @@ def conform_counted(table: Table, frame: pl.DataFrame, ledger: Ledger) -> pl.Dat
         given = frame[column.name]
         if column.default is None:
             lost = conformed[column.name].is_null() & given.is_not_null()
-            ledger.find("F11", table.name, int(lost.sum()), detail=column.name)
+            quality.find("F11", table.name, int(lost.sum()), detail=column.name)
         if given.dtype.is_float():
             uneven = (given.is_finite() & ((given - given.round()).abs() > _WHOLE_WITHIN)).fill_null(False)
             shown = frame.select(c for c in ("_row", *table.key, column.name) if c in frame.columns)
-            ledger.find("F10", table.name, int(uneven.sum()), detail=column.name, examples=shown.filter(uneven))
+            quality.find("F10", table.name, int(uneven.sum()), detail=column.name, examples=shown.filter(uneven))
     return conformed

@@ -10,7 +10,7 @@ from itertools import islice
 import polars as pl
 
 from gputwin.core.errors import InputError, shorten
-from gputwin.traces.quality import EXAMPLES, Ledger
+from gputwin.traces.quality import EXAMPLES, QualityLog
 from gputwin.traces.sources import Source
 
 _BATCH = 1 << 16
@@ -23,7 +23,7 @@ def read_json_lines(
     source: Source,
     fields: Mapping[str, pl.DataType],
     unused: frozenset[str],
-    ledger: Ledger,
+    quality: QualityLog,
     *,
     any_scalar: bool = False,
 ) -> pl.DataFrame:
@@ -31,11 +31,11 @@ def read_json_lines(
 
     With `any_scalar` every field is text, and numbers, true and false are taken as written.
 
-    A line or value of the wrong form is an error that names it, or unknown where the ledger is lenient (rule F03).
+    A line or value of the wrong form is an error that names it, or unknown where the log is lenient (rule F03).
     Other keys than `fields` and `unused` are reported (rule F02).
     """
     source.check_text()
-    lines = _Lines(source, fields, unused, ledger)
+    lines = _Lines(source, fields, unused, quality)
     if any_scalar:
         lines.takers = dict.fromkeys(fields, ("text or a number", _scalar))
     records = lines.records()
@@ -46,7 +46,7 @@ def read_json_lines(
     frame = pl.concat(parts)
     if frame.is_empty():
         raise InputError("the file has no rows", file=source.label, remedy="give a file with rows")
-    ledger.read(source.label, frame.height)
+    quality.read(source.label, frame.height)
     lines.report()
     return frame
 
@@ -55,10 +55,10 @@ class _Lines:
     """The lines of one file, and what was found wrong with them so far."""
 
     def __init__(
-        self, source: Source, fields: Mapping[str, pl.DataType], unused: frozenset[str], ledger: Ledger
+        self, source: Source, fields: Mapping[str, pl.DataType], unused: frozenset[str], quality: QualityLog
     ) -> None:
         self.source = source
-        self.ledger = ledger
+        self.quality = quality
         self.known = unused | set(fields)
         self.takers = {name: _taker(dtype) for name, dtype in fields.items()}
         self.surplus: set[str] = set()
@@ -74,12 +74,12 @@ class _Lines:
                     yield row, *(self._field(row, record, name) for name in self.takers)
 
     def report(self) -> None:
-        """Put what was found into the ledger."""
+        """Put what was found into the log."""
         for name, cells in self.bad.items():
             examples = pl.DataFrame(cells[:EXAMPLES], schema={"_row": pl.UInt32, name: pl.String}, orient="row")
-            self.ledger.find("F03", self.source.label, len(cells), detail=name, examples=examples)
+            self.quality.find("F03", self.source.label, len(cells), detail=name, examples=examples)
         names = shorten(", ".join(sorted(self.surplus)), 200)
-        self.ledger.find("F02", self.source.label, len(self.surplus), detail=names)
+        self.quality.find("F02", self.source.label, len(self.surplus), detail=names)
 
     def _object(self, row: int, line: bytes) -> dict[str, Value]:
         try:
@@ -102,7 +102,7 @@ class _Lines:
         return taken
 
     def _refuse(self, row: int, field: str, value: str, wanted: str) -> None:
-        if not self.ledger.lenient:
+        if not self.quality.lenient:
             raise InputError(
                 f"'{shorten(value)}' is not {wanted}",
                 file=self.source.label,

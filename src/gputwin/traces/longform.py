@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 
 import polars as pl
 
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 
 
-def with_time(frame: pl.DataFrame, label: str, ledger: Ledger) -> pl.DataFrame:
+def with_time(frame: pl.DataFrame, label: str, quality: QualityLog) -> pl.DataFrame:
     """Return the rows of `frame` whose `time` is known and not negative; the others are dropped and counted."""
     usable = frame["time"].is_finite() & (frame["time"] >= 0)
     usable = usable.fill_null(False)
-    ledger.find("Q01", label, int((~usable).sum()), detail="time", examples=frame.filter(~usable).select("_row"))
+    quality.find("Q01", label, int((~usable).sum()), detail="time", examples=frame.filter(~usable).select("_row"))
     return frame.filter(usable)
 
 

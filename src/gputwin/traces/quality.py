@@ -1,8 +1,8 @@
-"""The data-quality ledger: numbered rules, what each found, and the count of rows read, kept and dropped.
+"""The data-quality log: numbered rules, what each found, and the count of rows read, kept and dropped.
 
 A rule is applied to a canonical table and either drops the rows it concerns, repairs them (a wrong value becomes
 unknown, never a guess) or flags them (they stay as they are). Readers report what only they can see through the same
-ledger. Rows read = rows kept + rows dropped, always.
+log. Rows read = rows kept + rows dropped, always.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ class Finding:
 
 
 @dataclass
-class Ledger:
+class QualityLog:
     """Rows read per file and findings so far. With `strict` the first finding is an error.
 
     `lenient` lets a cell that does not parse become unknown (rule F03) instead of stopping the ingest.

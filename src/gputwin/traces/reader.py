@@ -9,7 +9,7 @@ from enum import StrEnum
 import polars as pl
 
 from gputwin.core.registry import Registry
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.sources import Source
 from gputwin.traces.tabular import CsvKind
 
@@ -58,9 +58,9 @@ class Reader:
     name: str
     title: str
     csv_kinds: tuple[CsvKind, ...]
-    read: Callable[[Sequence[Input], Ledger], Draft]
+    read: Callable[[Sequence[Input], QualityLog], Draft]
     recognise: Callable[[Source], str | None] = field(default=lambda source: None)
-    read_in_zone: Callable[[Sequence[Input], Ledger, str], Draft] | None = None
+    read_in_zone: Callable[[Sequence[Input], QualityLog, str], Draft] | None = None
     """The same for wall-clock times of a zone, where the files name none; None where their times are known without."""
 
     def kind_of(self, source: Source) -> str | None:

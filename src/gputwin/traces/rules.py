@@ -13,7 +13,7 @@ from functools import partial
 import polars as pl
 
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
-from gputwin.traces.quality import RULES, Action, Ledger
+from gputwin.traces.quality import RULES, Action, QualityLog
 from gputwin.traces.schema import Table
 
 _REQUESTS = ("cpu_milli", "memory_mib", "gpu_count", "disk_mib", "rdma_percent")
@@ -51,17 +51,17 @@ class Context:
     task_sizes: pl.DataFrame | None = field(default=None)
 
 
-def clean(table: Table, frame: pl.DataFrame, context: Context, ledger: Ledger) -> pl.DataFrame:
-    """Return `frame` after all rules of its table; findings go to the ledger, what other tables need to `context`."""
+def clean(table: Table, frame: pl.DataFrame, context: Context, quality: QualityLog) -> pl.DataFrame:
+    """Return `frame` after all rules of its table; findings go to the log, what other tables need to `context`."""
     for check in _checks(table, frame):
-        frame = _apply(check, table, frame, ledger)
+        frame = _apply(check, table, frame, quality)
     for check in _cross_checks(table, frame, context):
-        frame = _apply(check, table, frame, ledger)
+        frame = _apply(check, table, frame, quality)
     _remember(table, frame, context)
     return frame.drop("_row", strict=False)
 
 
-def _apply(check: Check, table: Table, frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+def _apply(check: Check, table: Table, frame: pl.DataFrame, quality: QualityLog) -> pl.DataFrame:
     concerns = check.concerns
     mask = frame.select(concerns).to_series() if isinstance(concerns, pl.Expr) else concerns(frame)
     mask = mask.fill_null(False)
@@ -69,7 +69,7 @@ def _apply(check: Check, table: Table, frame: pl.DataFrame, ledger: Ledger) -> p
     if not count:
         return frame
     shown = [c for c in dict.fromkeys(("_row", *table.key, *check.show)) if c in frame.columns]
-    ledger.find(check.rule, table.name, count, detail=check.detail, examples=frame.select(shown).filter(mask))
+    quality.find(check.rule, table.name, count, detail=check.detail, examples=frame.select(shown).filter(mask))
     if RULES[check.rule].action == Action.DROPPED:
         return frame.filter(~mask)
     if check.repair:

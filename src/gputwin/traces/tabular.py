@@ -13,7 +13,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, shorten
 from gputwin.traces.csvlines import blame, check_last_line, check_names, ends_in_lone_quote, short_lines
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.sources import Source
 
 Dtype = type[pl.DataType]
@@ -54,17 +54,17 @@ class CsvKind:
         return sorted(self.required - set(source.header))
 
 
-def read_csv(source: Source, kind: CsvKind, ledger: Ledger) -> pl.DataFrame:
+def read_csv(source: Source, kind: CsvKind, quality: QualityLog) -> pl.DataFrame:
     """Return the file's columns with their types, and `_row`, the line each row stands on; counts the rows read."""
-    return pl.concat(_read(source, kind, ledger, None))
+    return pl.concat(_read(source, kind, quality, None))
 
 
-def read_csv_parts(source: Source, kind: CsvKind, ledger: Ledger, rows: int = PART_ROWS) -> Iterator[pl.DataFrame]:
+def read_csv_parts(source: Source, kind: CsvKind, quality: QualityLog, rows: int = PART_ROWS) -> Iterator[pl.DataFrame]:
     """Yield what `read_csv` returns in parts of at most `rows` rows, for files that should not be in memory whole."""
-    return _read(source, kind, ledger, rows)
+    return _read(source, kind, quality, rows)
 
 
-def _read(source: Source, kind: CsvKind, ledger: Ledger, rows: int | None) -> Iterator[pl.DataFrame]:
+def _read(source: Source, kind: CsvKind, quality: QualityLog, rows: int | None) -> Iterator[pl.DataFrame]:
     source.check_text()
     has_header = kind.header or kind.required <= set(source.header)
     if has_header and (missing := kind.missing(source)):
@@ -79,22 +79,24 @@ def _read(source: Source, kind: CsvKind, ledger: Ledger, rows: int | None) -> It
     width = _width(source, kind, has_header)
     check_last_line(source, width)
     lines, height, may_be_short = int(has_header), 0, False
-    for part in _parse(source, kind, has_header, ledger, rows):
+    for part in _parse(source, kind, has_header, quality, rows):
         lines += part.height
         may_be_short |= _may_be_short(part, source, kind, has_header)
-        frame = _with_sane_numbers(_without_blank_lines(part), source, ledger)
+        frame = _with_sane_numbers(_without_blank_lines(part), source, quality)
         absent = [pl.lit(None, dtype).alias(n) for n, dtype in kind.columns.items() if n not in frame.columns]
-        ledger.read(source.label, frame.height)
+        quality.read(source.label, frame.height)
         height += frame.height
         yield frame.with_columns(absent).select("_row", *kind.columns)
     if not height:
         raise InputError("the file has no rows", file=source.label, remedy="give a file with rows")
     if may_be_short:
-        _report_short(source, width, lines, ledger)
-    _report_surplus(source, kind, has_header, ledger)
+        _report_short(source, width, lines, quality)
+    _report_surplus(source, kind, has_header, quality)
 
 
-def _parse(source: Source, kind: CsvKind, has_header: bool, ledger: Ledger, rows: int | None) -> Iterator[pl.DataFrame]:
+def _parse(
+    source: Source, kind: CsvKind, has_header: bool, quality: QualityLog, rows: int | None
+) -> Iterator[pl.DataFrame]:
     """Yield the rows with their types, in one part where `rows` is None."""
     last = 0
     try:
@@ -106,9 +108,9 @@ def _parse(source: Source, kind: CsvKind, has_header: bool, ledger: Ledger, rows
             yield part
             last = int(part["_row"][-1]) if part.height else last
     except (*_PARSE_FAILURES, OSError, UnicodeDecodeError) as error:
-        if not ledger.lenient:
+        if not quality.lenient:
             raise _diagnose(source, kind, has_header, error) from error
-        yield _read_leniently(source, kind, has_header, ledger).filter(pl.col("_row") > last)
+        yield _read_leniently(source, kind, has_header, quality).filter(pl.col("_row") > last)
 
 
 def _scan(source: Source, kind: CsvKind, has_header: bool, *, as_text: bool = False) -> pl.LazyFrame:
@@ -145,14 +147,14 @@ def _without_blank_lines(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.filter(~pl.all_horizontal(pl.col(c).is_null() for c in columns))
 
 
-def _with_sane_numbers(frame: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+def _with_sane_numbers(frame: pl.DataFrame, source: Source, quality: QualityLog) -> pl.DataFrame:
     """Return the frame with NaN, infinite and absurdly large numbers made unknown and counted (rule F11)."""
     for name, dtype in frame.schema.items():
         if dtype.is_float():
             wild = ~(frame[name].abs() <= LARGEST_NUMBER)
             if wild.any():
                 examples = frame.filter(wild).select("_row", name)
-                ledger.find("F11", source.label, int(wild.sum()), detail=name, examples=examples)
+                quality.find("F11", source.label, int(wild.sum()), detail=name, examples=examples)
                 frame = frame.with_columns(pl.when(~wild).then(pl.col(name)).alias(name))
     return frame
 
@@ -167,9 +169,9 @@ def _may_be_short(part: pl.DataFrame, source: Source, kind: CsvKind, has_header:
     return last not in part.columns or part[last].null_count() > 0
 
 
-def _report_short(source: Source, width: int, lines: int, ledger: Ledger) -> None:
+def _report_short(source: Source, width: int, lines: int, quality: QualityLog) -> None:
     short = short_lines(source, width, lines)
-    if short.height and not ledger.lenient:
+    if short.height and not quality.lenient:
         row, fields = short.row(0)
         raise InputError(
             f"{fields} of {width} fields",
@@ -177,14 +179,14 @@ def _report_short(source: Source, width: int, lines: int, ledger: Ledger) -> Non
             row=row,
             remedy="complete the line, or pass --lenient to treat the others as unknown",
         )
-    ledger.find("F03", source.label, short.height, detail="line with too few fields", examples=short)
+    quality.find("F03", source.label, short.height, detail="line with too few fields", examples=short)
 
 
-def _report_surplus(source: Source, kind: CsvKind, has_header: bool, ledger: Ledger) -> None:
+def _report_surplus(source: Source, kind: CsvKind, has_header: bool, quality: QualityLog) -> None:
     if has_header:
         surplus = [n for n in source.header if n not in kind.columns and n not in kind.ignored and n]
         if surplus:
-            ledger.find("F02", source.label, len(surplus), detail=shorten(", ".join(surplus), 200))
+            quality.find("F02", source.label, len(surplus), detail=shorten(", ".join(surplus), 200))
 
 
 def _as_text(source: Source, kind: CsvKind, has_header: bool) -> pl.DataFrame:
@@ -208,7 +210,7 @@ def _bad_cells(text: pl.DataFrame, name: str, dtype: Dtype) -> pl.DataFrame:
     return text.filter(pl.col(name).is_not_null() & pl.col(name).str.strip_chars().cast(dtype, strict=False).is_null())
 
 
-def _read_leniently(source: Source, kind: CsvKind, has_header: bool, ledger: Ledger) -> pl.DataFrame:
+def _read_leniently(source: Source, kind: CsvKind, has_header: bool, quality: QualityLog) -> pl.DataFrame:
     try:
         text = _as_text(source, kind, has_header)
     except _PARSE_FAILURES as error:
@@ -216,7 +218,7 @@ def _read_leniently(source: Source, kind: CsvKind, has_header: bool, ledger: Led
     for name, dtype in kind.columns.items():
         if name in text.columns:
             bad = _bad_cells(text, name, dtype)
-            ledger.find("F03", source.label, bad.height, detail=name, examples=bad.select("_row", name))
+            quality.find("F03", source.label, bad.height, detail=name, examples=bad.select("_row", name))
     present = [n for n in kind.columns if n in text.columns]
     return text.select("_row", *(pl.col(n).str.strip_chars().cast(kind.columns[n], strict=False) for n in present))
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 import polars as pl
 
 from gputwin.core.errors import InputError
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import Clock, Draft, Input
 from gputwin.traces.readers import prometheus
 from gputwin.traces.sources import Source
 
 
-def with_usage(draft: Draft, sources: Sequence[Source], ledger: Ledger) -> Draft:
+def with_usage(draft: Draft, sources: Sequence[Source], quality: QualityLog) -> Draft:
     """Return the draft with the usage in `sources`; rows of instances that no job has are dropped and counted (F07)."""
     if draft.clock is not Clock.ABSOLUTE:
         raise InputError(
@@ -29,11 +29,11 @@ def with_usage(draft: Draft, sources: Sequence[Source], ledger: Ledger) -> Draft
             file=strangers[0].label,
             remedy="export it as JSON: /api/v1/query_range",
         )
-    measured = prometheus.read([Input(s, "matrix") for s in sources], ledger)
+    measured = prometheus.read([Input(s, "matrix") for s in sources], quality)
     tables = {name: made if isinstance(made, pl.DataFrame) else _whole(made) for name, made in draft.tables.items()}
     for name, made in measured.tables.items():
         assert isinstance(made, pl.DataFrame)
-        frame = _attached(made, tables, ledger) if name == "usage" else made
+        frame = _attached(made, tables, quality) if name == "usage" else made
         tables[name] = pl.concat([tables[name], frame], how="diagonal_relaxed") if name in tables else frame
     return replace(draft, tables=tables)
 
@@ -43,7 +43,7 @@ def _whole(made: object) -> pl.DataFrame:
     return result if isinstance(result, pl.DataFrame) else pl.concat(result, how="diagonal_relaxed")  # type: ignore[arg-type]
 
 
-def _attached(usage: pl.DataFrame, tables: dict[str, pl.DataFrame], ledger: Ledger) -> pl.DataFrame:
+def _attached(usage: pl.DataFrame, tables: dict[str, pl.DataFrame], quality: QualityLog) -> pl.DataFrame:
     of_node = usage.filter(pl.col("scope") == "node")
     of_instance = usage.filter(pl.col("scope") != "node")
     jobs = tables["tasks"].select(pl.col("job_id").cast(pl.String)) if "tasks" in tables else pl.DataFrame()
@@ -57,8 +57,8 @@ def _attached(usage: pl.DataFrame, tables: dict[str, pl.DataFrame], ledger: Ledg
     else:
         by_pod = by_pod.clear()
     lost = of_instance.height - found.height - by_pod.height
-    ledger.find("F07", "usage", lost, detail="measured, but no job of the log")
-    # The ledger counts samples, of which a row here is a mean: nothing else is dropped for them.
+    quality.find("F07", "usage", lost, detail="measured, but no job of the log")
+    # The log counts samples, of which a row here is a mean: nothing else is dropped for them.
     frames = [f.drop(prometheus.NAMESPACE, strict=False) for f in (found, by_pod, of_node) if f.height]
     return pl.concat(frames, how="diagonal") if frames else usage.clear().drop(prometheus.NAMESPACE)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.core.errors import InputError, shorten
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 
 WALL_FORMAT = "%Y-%m-%d %H:%M:%S"
 
 
 def to_unix_seconds(
-    frame: pl.DataFrame, column: str, zone: str, label: str, ledger: Ledger, format: str = WALL_FORMAT
+    frame: pl.DataFrame, column: str, zone: str, label: str, quality: QualityLog, format: str = WALL_FORMAT
 ) -> pl.DataFrame:
     """Return `frame` with the text times of `column`, read as wall-clock times of `zone`, as Unix seconds.
 
@@ -20,22 +20,22 @@ def to_unix_seconds(
     """
     text = frame[column]
     wall = text.str.strip_chars().str.to_datetime(format, strict=False, time_unit="us")
-    _check_parsed(frame, column, wall, label, ledger)
+    _check_parsed(frame, column, wall, label, quality)
     first = wall.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
     second = wall.dt.replace_time_zone(zone, ambiguous="latest", non_existent="null")
     skipped = first.is_null() & wall.is_not_null()
     moved = wall.dt.offset_by("-1h").dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
     changed = skipped | (first != second).fill_null(False)
-    ledger.find("F09", label, int(changed.sum()), detail=column, examples=frame.filter(changed).select("_row", column))
+    quality.find("F09", label, int(changed.sum()), detail=column, examples=frame.filter(changed).select("_row", column))
     seconds = first.fill_null(moved).dt.epoch("us").cast(pl.Float64) / 1e6
     return frame.with_columns(seconds.alias(column))
 
 
-def _check_parsed(frame: pl.DataFrame, column: str, wall: pl.Series, label: str, ledger: Ledger) -> None:
+def _check_parsed(frame: pl.DataFrame, column: str, wall: pl.Series, label: str, quality: QualityLog) -> None:
     bad = frame.filter(frame[column].is_not_null() & wall.is_null()).select("_row", column)
     if bad.is_empty():
         return
-    if not ledger.lenient:
+    if not quality.lenient:
         raise InputError(
             f"'{shorten(bad[column][0])}' is not a time",
             file=label,
@@ -43,4 +43,4 @@ def _check_parsed(frame: pl.DataFrame, column: str, wall: pl.Series, label: str,
             field=column,
             remedy="write it as 2017-10-07 01:12:09, or pass --lenient to treat such cells as unknown",
         )
-    ledger.find("F03", label, bad.height, detail=column, examples=bad)
+    quality.find("F03", label, bad.height, detail=column, examples=bad)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputwin.autoscaling.decisions.interface import Autoscaler, Decision, Forecast, Observation, Rule
+from gputwin.autoscaling.decisions.interface import Autoscaler, Decision, LoadForecast, Observation, Rule
 from gputwin.autoscaling.decisions.registry import make_rule
 
 QUICK = {"up_for_s": 0, "down_for_s": 30}
@@ -57,7 +57,7 @@ def world(time_s: float, load: float, replicas: int) -> Observation:
         arrival_rate_per_s=load,
         service_time_s=1.0,
         latency_s={"p95": 1.0 + use},
-        forecast=Forecast(time_s, 60.0, {0.5: rates, 0.9: rates}),
+        forecast=LoadForecast(time_s, 60.0, {0.5: rates, 0.9: rates}),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gputwin.autoscaling.decisions.interface import Autoscaler, Decision, Forecast, Observation
+from gputwin.autoscaling.decisions.interface import Autoscaler, Decision, LoadForecast, Observation
 from gputwin.autoscaling.decisions.registry import make_rule
 
 
@@ -286,7 +286,7 @@ def test_predictive() -> None:
 
     At 2 requests/s: Erlang C of 3 servers is 4/9, 4/9 e^−1 = 0.16 > 0.05; of 4 it is 4/23, 4/23 e^−2 = 0.024: 4.
     """
-    forecast = Forecast(0.0, 60.0, {0.5: (0.5, 0.5, 0.5), 0.9: (1.0, 2.0, 50.0)})
+    forecast = LoadForecast(0.0, 60.0, {0.5: (0.5, 0.5, 0.5), 0.9: (1.0, 2.0, 50.0)})
     rule = make_rule("predictive", service_s=1.0, wait_s=1.0, share=0.95, horizon_s=120)
     seen = {"forecast": forecast, "arrival_rate_per_s": 1.0}
     assert sizes(rule, 1, [(0.0, seen)]) == [4]
@@ -298,7 +298,7 @@ def test_predictive() -> None:
 
 def test_hybrid() -> None:
     """Price 1, penalty 9: quantile 0.9. Start cost 0.05 at price 1 an hour: spare replicas stay 180 s."""
-    steady = Forecast(0.0, 60.0, {0.5: (1.0,) * 60, 0.9: (2.0,) * 60})
+    steady = LoadForecast(0.0, 60.0, {0.5: (1.0,) * 60, 0.9: (2.0,) * 60})
     rule = make_rule(
         "hybrid",
         base={"rule": "predictive", "service_s": 1.0, "quantile": 0.5},
@@ -308,7 +308,7 @@ def test_hybrid() -> None:
         start_cost=0.05,
     )
 
-    def seen(time_s: float, n: int, forecast: Forecast | None = steady) -> tuple[float, dict[str, Any]]:
+    def seen(time_s: float, n: int, forecast: LoadForecast | None = steady) -> tuple[float, dict[str, Any]]:
         return time_s, {"in_flight": n, "forecast": forecast}
 
     made = decisions(
@@ -332,7 +332,7 @@ def test_hybrid() -> None:
 
 def test_the_burst_of_a_hybrid_may_reach_its_maximum() -> None:
     """30 replicas at 100 % of their CPU, 80 % wanted: 30 × 1.25 = 37.5, so 38, however little the forecast expects."""
-    forecast = Forecast(0.0, 60.0, {0.9: (1.0,) * 9})
+    forecast = LoadForecast(0.0, 60.0, {0.9: (1.0,) * 9})
     seen = {"metrics": {"cpu": 1.0}, "forecast": forecast, "service_time_s": 1.0}
     assert sizes(make_rule("hybrid", maximum=60), 30, [(0.0, seen)]) == [38]
     assert sizes(make_rule("hybrid", maximum=35), 30, [(0.0, seen)]) == [35]

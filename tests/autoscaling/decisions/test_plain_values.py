@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from gputwin.autoscaling.decisions.interface import Autoscaler, Decision, Forecast, Observation, Pod
+from gputwin.autoscaling.decisions.interface import Autoscaler, Decision, LoadForecast, Observation, Pod
 from gputwin.autoscaling.decisions.plain import from_plain, to_plain
 from gputwin.autoscaling.decisions.registry import (
     autoscaler_from_plain,
@@ -40,7 +40,7 @@ def test_an_observation_with_pods_and_forecast_comes_back() -> None:
         5.0,
         2,
         pods=(Pod("a", metrics={"cpu": 0.5, "gpu": None}, requests={"cpu": 1.0}, age_s=3.0),),
-        forecast=Forecast(0.0, 60.0, {0.5: (1.0, 2.0), 0.9: (3.0, 4.0)}),
+        forecast=LoadForecast(0.0, 60.0, {0.5: (1.0, 2.0), 0.9: (3.0, 4.0)}),
     )
     assert from_plain(Observation, json.loads(json.dumps(to_plain(seen)))) == seen
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gputwin.autoscaling.decisions.interface import Autoscaler, Forecast, Observation
+from gputwin.autoscaling.decisions.interface import Autoscaler, LoadForecast, Observation
 from gputwin.autoscaling.decisions.registry import RULES as REGISTERED
 from tests.autoscaling.decisions.made import RULES, follow, rule_of, world
 
@@ -60,7 +60,7 @@ def anything(draw: st.DrawFn, time_s: float, size: int) -> Observation:
     if draw(st.booleans()):
         values = tuple(draw(st.lists(st.one_of(st.floats(), st.just(3.0)), max_size=3)))
         made = time_s - draw(st.floats(-10.0, 1e5))
-        forecast = Forecast(made, 60.0, {0.9: values}, draw(st.sampled_from(["", "no history"])))
+        forecast = LoadForecast(made, 60.0, {0.9: values}, draw(st.sampled_from(["", "no history"])))
     return Observation(
         time_s,
         size,
@@ -107,7 +107,7 @@ def broken(value: float | None, time_s: float, size: int, **more: Any) -> Observ
 @pytest.mark.parametrize("name", [name for name in RULES if name != "scheduled"])
 @pytest.mark.parametrize("value", [None, math.nan, -1.0, math.inf])
 def test_metrics_that_are_no_figures_hold_and_say_why(name: str, value: float | None) -> None:
-    forecast = Forecast(0.0, 60.0, {0.9: ()}, failed="too little history")
+    forecast = LoadForecast(0.0, 60.0, {0.9: ()}, failed="too little history")
     decision = Autoscaler(rule_of(name)).decide(broken(value, 0.0, 7, forecast=forecast))
     assert decision.replicas == 7
     assert decision.held
@@ -184,15 +184,15 @@ def test_a_schedule_goes_on_while_the_rule_beside_it_holds(value: float | None) 
     "forecast",
     [
         None,
-        Forecast(0.0, 60.0, {0.9: (0.0,) * 9}, failed="the model did not converge"),
-        Forecast(-1e5, 60.0, {0.9: (0.0,) * 9}),
-        Forecast(0.0, 60.0, {0.9: (math.nan,) * 9}),
-        Forecast(0.0, 60.0, {0.9: (-3.0,) * 9}),
-        Forecast(0.0, 60.0, {}),
+        LoadForecast(0.0, 60.0, {0.9: (0.0,) * 9}, failed="the model did not converge"),
+        LoadForecast(-1e5, 60.0, {0.9: (0.0,) * 9}),
+        LoadForecast(0.0, 60.0, {0.9: (math.nan,) * 9}),
+        LoadForecast(0.0, 60.0, {0.9: (-3.0,) * 9}),
+        LoadForecast(0.0, 60.0, {}),
     ],
     ids=["none", "failed", "late", "NaN", "negative", "empty"],
 )
-def test_a_forecast_that_failed_takes_no_replica_away(name: str, forecast: Forecast | None) -> None:
+def test_a_forecast_that_failed_takes_no_replica_away(name: str, forecast: LoadForecast | None) -> None:
     seen = world(0.0, 0.0, 7)._replace(forecast=forecast)
     decision = Autoscaler(rule_of(name)).decide(seen)
     assert (decision.replicas, decision.held) == (7, True)

@@ -33,7 +33,7 @@ class Pod:
 
 
 @dataclass(frozen=True, slots=True)
-class Forecast:
+class LoadForecast:
     """Arrival rates to come, requests per second: entry k of a quantile is for the k-th step after `made_at_s`."""
 
     made_at_s: float
@@ -74,7 +74,7 @@ class Observation(NamedTuple):
     """Mean service time of a request on one replica."""
     latency_s: Mapping[str, float | None] = NO_FIGURES
     """Response time by quantile, as in {"p50": 0.2, "p95": 0.9}."""
-    forecast: Forecast | None = None
+    forecast: LoadForecast | None = None
     pods: tuple[Pod, ...] | None = None
     """Samples per replica; None: only totals are known."""
 

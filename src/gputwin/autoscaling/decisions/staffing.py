@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gputwin.autoscaling.decisions.interface import Forecast
+from gputwin.autoscaling.decisions.interface import LoadForecast
 from gputwin.core.units import short_duration
 from gputwin.queueing.erlang import servers_for_wait
 
@@ -26,7 +26,7 @@ def replicas_for(
 
 
 def forecast_rate(
-    forecast: Forecast | None, level: float, now_s: float, horizon_s: float, late_after_s: float
+    forecast: LoadForecast | None, level: float, now_s: float, horizon_s: float, late_after_s: float
 ) -> tuple[float | None, str]:
     """Return the highest forecast rate at quantile `level` until `horizon_s` from now; None and why where there is none.
 
@@ -41,7 +41,8 @@ def forecast_rate(
         return None, f"the forecast is {short_duration(age)} old, outside 0 to {short_duration(late_after_s)}"
     if not forecast.quantiles or not forecast.step_s > 0:
         return None, "the forecast has no quantiles"
-    step_s = forecast.step_s
+    # Made by rounding a hair later than now, it begins now.
+    age, step_s = max(age, 0.0), forecast.step_s
     first, last = int(age // step_s), math.ceil((age + horizon_s) / step_s)
     low, high, share = _around(forecast, level)
     end = len(high)
@@ -62,7 +63,7 @@ def forecast_rate(
     return most, ""
 
 
-def _around(forecast: Forecast, level: float) -> tuple[Sequence[float], Sequence[float], float]:
+def _around(forecast: LoadForecast, level: float) -> tuple[Sequence[float], Sequence[float], float]:
     """Return the quantiles below and above `level`, and how far it is from the one to the other."""
     below = above = None
     for entry in forecast.quantiles:

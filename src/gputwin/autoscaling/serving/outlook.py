@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gputwin.autoscaling.decisions.interface import Forecast
+from gputwin.autoscaling.decisions.interface import LoadForecast
 from gputwin.autoscaling.serving.world import Floats
 from gputwin.core.units import DAY
 
@@ -34,11 +34,11 @@ class Outlook:
     """Mean pinball loss at 0.9 on the first part, requests per second."""
     rates: Floats
 
-    def at(self, time: float) -> Forecast:
+    def at(self, time: float) -> LoadForecast:
         """Return the forecast made at the last bin's end before `time`."""
         rows = self.rates[self._origin(time)]
         quantiles = {level: tuple(row.tolist()) for level, row in zip(LEVELS, rows, strict=True)}
-        return Forecast(self.made_at(time), self.bin_seconds, quantiles)
+        return LoadForecast(self.made_at(time), self.bin_seconds, quantiles)
 
     def made_at(self, time: float) -> float:
         """Return when the last forecast before `time` was made, s."""

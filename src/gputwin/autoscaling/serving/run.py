@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gputwin.autoscaling.decisions.interface import Autoscaler, Forecast, Observation, Rule, tick_of
+from gputwin.autoscaling.decisions.interface import Autoscaler, LoadForecast, Observation, Rule, tick_of
 from gputwin.autoscaling.serving.outlook import Outlook
 from gputwin.autoscaling.serving.simulator import Simulator
 from gputwin.autoscaling.serving.system import Engine, Load, Slots
@@ -169,7 +169,7 @@ class _Watch:
         self.clocks: list[float] = run.world.clocks.tolist()
         self.arrived = 0
         self.seen: dict[str, float] = {}
-        self.forecast: Forecast | None = None
+        self.forecast: LoadForecast | None = None
 
     def in_flight_now(self) -> int:
         counters = self.run.world.counters
@@ -208,7 +208,7 @@ class _Watch:
             forecast=None if outlook is None else self._forecast(outlook, time, offset),
         )
 
-    def _forecast(self, outlook: Outlook, time: float, offset: float) -> Forecast:
+    def _forecast(self, outlook: Outlook, time: float, offset: float) -> LoadForecast:
         """Return the latest forecast by the run's clock."""
         made_at = outlook.made_at(time + offset) - offset
         if self.forecast is None or self.forecast.made_at_s != made_at:

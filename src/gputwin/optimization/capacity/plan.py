@@ -18,12 +18,12 @@ from gputwin.optimization.capacity.evaluate import (
     describe_points,
     setting_of,
 )
-from gputwin.optimization.capacity.levers import Lever, pull
 from gputwin.optimization.capacity.luck import Luck
 from gputwin.optimization.capacity.scale import mix_of, with_counts
 from gputwin.optimization.capacity.search import safe_size
 from gputwin.optimization.capacity.steps import REACH, Search
 from gputwin.optimization.capacity.target import Target, parse_target
+from gputwin.optimization.capacity.what_ifs import WhatIf, simulate_what_ifs
 from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.cluster import MOST_NODES, Cluster
 from gputwin.simulation.scenario import Scenario
@@ -59,7 +59,7 @@ class Plan(Shown):
     points: tuple[Point, ...]
     load_gpus: float
     """Mean GPUs asked for."""
-    levers: tuple[Lever, ...]
+    what_ifs: tuple[WhatIf, ...]
     jobs: int
 
     def _title(self) -> str:
@@ -164,7 +164,7 @@ class Plan(Shown):
             "cost_per_hour": self.cost_per_hour,
             "lasting_growth": self.lasting_growth,
             "simulated": describe_points(self.points, self.target),
-            "levers": [lever.to_json() for lever in self.levers],
+            "what_ifs": [what_if.to_json() for what_if in self.what_ifs],
             "verdict": self.verdict(),
             "scenario": (self.planned or self.scenario).to_data(),
         }
@@ -237,10 +237,10 @@ def plan(
                 break
             # The record itself misses the target on the answer or a larger size: the safe size lies above.
             first = [*first, *misses]
-        levers: tuple[Lever, ...] = ()
+        what_ifs: tuple[WhatIf, ...] = ()
         if what_if and answer is not None:
             progress("simulating what-ifs")
-            levers = pull(trace, setting, answer, batch)
+            what_ifs = simulate_what_ifs(trace, setting, answer, batch)
         points = tuple(evaluate.points.values())
     return Plan(
         cluster,
@@ -253,7 +253,7 @@ def plan(
         luck,
         points,
         _load(setting),
-        levers,
+        what_ifs,
         setting.workload.size,
     )
 

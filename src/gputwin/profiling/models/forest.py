@@ -16,7 +16,7 @@ from gputwin.profiling.distribution import Grid, Mass
 from gputwin.profiling.features import Features, learn_features, training_rows
 from gputwin.profiling.jobs import Floats, History, Ints, Submitted
 from gputwin.profiling.keys import REPEAT
-from gputwin.profiling.memory import Ledger
+from gputwin.profiling.memory import OutcomesByKey
 from gputwin.profiling.model import MODELS, DurationModel, Lesson, ModelKind
 from gputwin.profiling.trees import Trees, enough
 
@@ -59,8 +59,8 @@ class Forest(DurationModel):
         codes = self.features.memory.codes(jobs)
         mass = self._trees.mixture(self.features.matrix(jobs, codes), self.leaves)
         if REPEAT in codes:
-            ledger, bins = self._repetitions
-            blend(mass, ledger, bins, codes[REPEAT], jobs.arrival, strength=STRENGTH)
+            outcomes, bins = self._repetitions
+            blend(mass, outcomes, bins, codes[REPEAT], jobs.arrival, strength=STRENGTH)
         return mass
 
     def explain(self, jobs: Submitted) -> pl.DataFrame:
@@ -76,9 +76,9 @@ class Forest(DurationModel):
         return Trees.of(self.texts)
 
     @cached_property
-    def _repetitions(self) -> tuple[Ledger, Ints]:
-        ledger = self.features.memory.settled[REPEAT]
-        return ledger, self.grid.bins(ledger.value)
+    def _repetitions(self) -> tuple[OutcomesByKey, Ints]:
+        outcomes = self.features.memory.settled[REPEAT]
+        return outcomes, self.grid.bins(outcomes.value)
 
 
 def fit(lesson: Lesson, seed: int) -> Forest:

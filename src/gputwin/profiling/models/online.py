@@ -12,7 +12,7 @@ from gputwin.profiling.blending import blend
 from gputwin.profiling.distribution import Grid, Mass
 from gputwin.profiling.jobs import History, Ints, Submitted
 from gputwin.profiling.keys import REPEAT, SIGNATURE, USER, telling_keys
-from gputwin.profiling.memory import Ledger, Memory
+from gputwin.profiling.memory import Memory, OutcomesByKey
 from gputwin.profiling.model import MODELS, DurationModel, Lesson, ModelKind
 
 CHAIN = (USER, "line", "shape", SIGNATURE, REPEAT)
@@ -34,8 +34,8 @@ class Online(DurationModel):
         """Return what the keys' latest outcomes make of the overall distribution."""
         mass = np.repeat(self.overall, jobs.size, axis=0)
         codes = self.memory.codes(jobs)
-        for name, (ledger, bins) in self._ledgers.items():
-            blend(mass, ledger, bins, codes[name], jobs.arrival, strength=STRENGTH, most=MOST, fading=FADING)
+        for name, (outcomes, bins) in self._by_key.items():
+            blend(mass, outcomes, bins, codes[name], jobs.arrival, strength=STRENGTH, most=MOST, fading=FADING)
         return mass
 
     def observing(self, known: History) -> Online:
@@ -48,10 +48,10 @@ class Online(DurationModel):
         codes = self.memory.codes(jobs)
         before = self.grid.quantiles(mass, np.array([0.5]))[:, 0]
         frames = []
-        for name, (ledger, bins) in self._ledgers.items():
-            blend(mass, ledger, bins, codes[name], jobs.arrival, strength=STRENGTH, most=MOST, fading=FADING)
+        for name, (outcomes, bins) in self._by_key.items():
+            blend(mass, outcomes, bins, codes[name], jobs.arrival, strength=STRENGTH, most=MOST, fading=FADING)
             after = self.grid.quantiles(mass, np.array([0.5]))[:, 0]
-            known = np.isfinite(ledger.last(codes[name], jobs.arrival, MOST)).sum(axis=1).astype(np.float64)
+            known = np.isfinite(outcomes.last(codes[name], jobs.arrival, MOST)).sum(axis=1).astype(np.float64)
             frames.append(
                 pl.DataFrame({"row": np.arange(jobs.size), "reason": name, "value": known, "factor": after / before})
             )
@@ -61,9 +61,9 @@ class Online(DurationModel):
         return pl.concat(frames).sort("row", maintain_order=True)
 
     @cached_property
-    def _ledgers(self) -> dict[str, tuple[Ledger, Ints]]:
-        ledgers = self.memory.ledgers
-        return {n: (ledgers[n], self.grid.bins(ledgers[n].value)) for n in CHAIN if n in ledgers}
+    def _by_key(self) -> dict[str, tuple[OutcomesByKey, Ints]]:
+        by_key = self.memory.by_key
+        return {n: (by_key[n], self.grid.bins(by_key[n].value)) for n in CHAIN if n in by_key}
 
 
 def fit(lesson: Lesson, seed: int) -> Online:

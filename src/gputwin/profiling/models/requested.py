@@ -49,7 +49,7 @@ class Single(DurationModel):
         seconds = np.where(np.isnan(limit), self.typical, limit)
         if self.memory is not None:
             codes = self.memory.codes(jobs)[USER]
-            last = np.exp(self.memory.ledgers[USER].last(codes, jobs.arrival, 2))
+            last = np.exp(self.memory.by_key[USER].last(codes, jobs.arrival, 2))
             seen = ~np.isnan(last[:, 0])
             mean = np.where(np.isnan(last[:, 1]), last[:, 0], last.mean(axis=1))
             # A job is killed at its limit, so no prediction should exceed it.

@@ -39,8 +39,8 @@ def capacity(plan: Plan, rules: str = "") -> Section:
     parts += [_curve(plan), Bullets((*sentences(plan), *([f"Rules: {rules}."] if rules else ())))]
     if plan.answer is not None:
         parts.append(nodes_table(plan))
-    if plan.levers:
-        parts.append(levers_table(plan))
+    if plan.what_ifs:
+        parts.append(what_ifs_table(plan))
     question = f"How many nodes keep {target_words(plan)}?"
     return Section("capacity", "Capacity plan", tuple(parts), _NOTES, question, _next_steps(plan))
 
@@ -74,7 +74,7 @@ def _next_steps(plan: Plan) -> tuple[str, ...]:
             "Loosen the target, or give nodes that hold the largest jobs: `gputwin check TRACE --cluster CLUSTER`.",
         )
     steps = ["See how much growth costs: `gputwin plan … --growth 1.3`."]
-    if not plan.levers:
+    if not plan.what_ifs:
         steps.insert(0, "See whether other rules need fewer nodes: `gputwin plan … --what-if`.")
     return tuple(steps)
 
@@ -180,7 +180,7 @@ def nodes_table(plan: Plan) -> TablePart:
     return TablePart("The plan by node type", kinds, rows)
 
 
-def levers_table(plan: Plan) -> TablePart:
+def what_ifs_table(plan: Plan) -> TablePart:
     """Return what other rules and faster GPUs would do on the planned nodes."""
     rows = tuple(
         (
@@ -189,7 +189,7 @@ def levers_table(plan: Plan) -> TablePart:
             "never" if x.to_json()["value_seconds"] is None else format_duration(x.value),
             "–" if x.change is None else percent(x.change, 1, signed=True),
         )
-        for x in plan.levers
+        for x in plan.what_ifs
     )
-    kinds = {"lever": Kind.TEXT, "what": Kind.TEXT, plan.target.words: Kind.NUMBER, "change": Kind.NUMBER}
+    kinds = {"what if": Kind.TEXT, "what": Kind.TEXT, plan.target.words: Kind.NUMBER, "change": Kind.NUMBER}
     return TablePart("What if, on the planned nodes", kinds, rows)

@@ -14,7 +14,7 @@ _NOTES = (
 
 
 def quality(subject: Subject) -> Section | None:
-    """Return the data-quality ledger; None where no rows were counted."""
+    """Return the data-quality findings; None where no rows were counted."""
     meta = subject.trace.meta
     if not meta.rows_read and not meta.findings:
         return None
@@ -26,13 +26,13 @@ def quality(subject: Subject) -> Section | None:
     )
     parts: list[Part] = [Cards(cards)]
     if meta.findings:
-        parts.append(_ledger(meta.findings))
+        parts.append(_findings(meta.findings))
     else:
         parts.append(Prose("No rule found anything."))
     return Section("quality", "Data quality", tuple(parts), _NOTES)
 
 
-def _ledger(findings: tuple[Finding, ...]) -> TablePart:
+def _findings(findings: tuple[Finding, ...]) -> TablePart:
     rows = [
         (
             f.rule,

@@ -61,7 +61,7 @@ def _usable(result: ThreeWay) -> list[Prediction]:
 
 def _nearest(result: ThreeWay) -> Prediction | None:
     """Return the model whose mean wait is nearest to the simulation's."""
-    wait = result.rungs[-1].figures.mean_wait or 0.0
+    wait = result.steps[-1].figures.mean_wait or 0.0
     return min(_usable(result), key=lambda p: abs((p.figures.mean_wait or 0.0) - wait), default=None)
 
 
@@ -76,14 +76,14 @@ def headline(result: ThreeWay) -> str:
 def _agrees_with_trace(result: ThreeWay) -> bool:
     """Return whether the simulated mean wait is near the recorded one; True where none is recorded."""
     recorded = None if result.trace is None else result.trace.mean_wait
-    simulated = result.rungs[-1].figures.mean_wait
+    simulated = result.steps[-1].figures.mean_wait
     if recorded is None or simulated is None:
         return True
     return 1 / _NEAR <= max(recorded, MINUTE) / max(simulated, MINUTE) <= _NEAR
 
 
 def _headline(result: ThreeWay) -> str:
-    real, near = result.rungs[-1].figures.mean_wait, _nearest(result)
+    real, near = result.steps[-1].figures.mean_wait, _nearest(result)
     said = f"Simulated on its nodes, jobs wait {_wait(real)} on average."
     if near is None:
         return f"{said} No model of theory applies to these jobs."
@@ -97,7 +97,7 @@ def _headline(result: ThreeWay) -> str:
 
 def _is_within(result: ThreeWay, factor: float) -> bool:
     """Return whether the nearest model is within this factor, or both say that jobs wait under a second."""
-    near, real = _nearest(result), result.rungs[-1].figures.mean_wait
+    near, real = _nearest(result), result.steps[-1].figures.mean_wait
     if near is None or real is None:
         return False
     ratio = max(near.figures.mean_wait or 0.0, 1.0) / max(real, 1.0)
@@ -111,7 +111,7 @@ def _tone(result: ThreeWay) -> Tone:
 
 
 def _tiles(result: ThreeWay) -> Cards:
-    real = result.rungs[-1].figures
+    real = result.steps[-1].figures
     cards = [Card("Simulated mean wait", _wait(real.mean_wait), f"one in twenty over {_wait(real.p95_wait)}")]
     if (near := _nearest(result)) is not None:
         cards.append(Card("Theory's mean wait", _wait(near.figures.mean_wait), f"{near.model}, the nearest model"))
@@ -148,7 +148,7 @@ def _three_way(result: ThreeWay) -> TablePart:
             result.error(r.figures),
             f"without: {r.dropped}" if r.dropped else "",
         )
-        for r in result.rungs
+        for r in result.steps
     ]
     if result.trace is not None:
         rows.append(("trace", "as it was", *_cells(result.trace), result.error(result.trace), ""))

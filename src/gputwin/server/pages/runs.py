@@ -139,7 +139,7 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
     fields = [
         b.input_field("text", "Id contains", "search", query.text),
         b.input_field("tenant", "Tenant", "text", query.tenant),
-        b.select("outcome", "Outcome", outcomes, query.outcome),
+        b.select("outcome", "StudyOutcome", outcomes, query.outcome),
         b.select("cause", "Waited most", causes, query.cause),
         b.input_field(
             "least_wait", "Waited at least (s)", "number", f"{query.least_wait:g}" if query.least_wait else "", min=0

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputwin.autoscaling.decisions.hpa.spec import MetricTarget
-from gputwin.autoscaling.decisions.interface import Autoscaler, Forecast, Observation
+from gputwin.autoscaling.decisions.interface import Autoscaler, LoadForecast, Observation
 from gputwin.autoscaling.decisions.registry import RULES, make_rule
 from gputwin.autoscaling.decisions.rules.hpa import Hpa
 from gputwin.autoscaling.serving.run import Setting, serve
@@ -138,7 +138,7 @@ def _observation(i: int) -> Observation:
         in_flight=load,
         arrival_rate_per_s=load,
         service_time_s=1.0,
-        forecast=Forecast(15.0 * i, 300.0, {0.5: rates, 0.95: tuple(1.3 * rate for rate in rates)}),
+        forecast=LoadForecast(15.0 * i, 300.0, {0.5: rates, 0.95: tuple(1.3 * rate for rate in rates)}),
     )
 
 

@@ -55,7 +55,7 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class StudyOutcome:
     """A finished study: its plan, the comparison of its runs, and how many were made now."""
 
     planned: Planned
@@ -122,7 +122,7 @@ def run_study(
     workers: int | None = None,
     progress: Callable[[str], None] = lambda step: None,
     watch: Callable[[Progress], None] = lambda state: None,
-) -> Outcome:
+) -> StudyOutcome:
     """Return the finished study. Runs that the store has are not made again, so a study goes on where it was ended.
 
     Without an executor, `workers` processes of this machine are used, one a processor where it is not said; the result
@@ -162,7 +162,7 @@ def run_study(
     pairs = sorted(planned.tasks.items(), key=lambda item: order[item[0][0]])
     store.join(list(dict.fromkeys(task.key for _, task in pairs)), study.name)
     progress("comparing")
-    return Outcome(planned, compared_of(planned, store), len(open_tasks))
+    return StudyOutcome(planned, compared_of(planned, store), len(open_tasks))
 
 
 def compared_of(planned: Planned, store: RunStore) -> Comparison:

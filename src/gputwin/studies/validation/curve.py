@@ -7,7 +7,7 @@ import polars as pl
 
 from gputwin.queueing.gangs import Gang, saturated_jobs, stability_bounds
 from gputwin.simulation.batch import Batch, workers_for
-from gputwin.studies.validation.ladder import SEEDS, climb_one, pool_of
+from gputwin.studies.validation.assumption_steps import SEEDS, pool_of, simulate_step
 from gputwin.studies.validation.theory import predictions
 from gputwin.studies.validation.threeway import ThreeWay
 
@@ -30,13 +30,13 @@ def wait_against_load(result: ThreeWay, *, workers: int | None = None) -> pl.Dat
     tasks, labels = [], []
     for load in LOADS:
         gpus = max(round(result.jobs.load / load), int(np.ceil(result.jobs.gpus.max())), 1)
-        for rung, (name, seeds) in _SIMULATED.items():
+        for step, (name, seeds) in _SIMULATED.items():
             labels.append((name, result.jobs.load / gpus, seeds))
-            tasks += [(pool_of(gpus), rung, k) for k in range(seeds)]
+            tasks += [(pool_of(gpus), step, k) for k in range(seeds)]
     jobs = result.subject.workload.size * len(tasks)
     with Batch(workers=workers_for(jobs) if workers is None else workers) as batch:
         shared = batch.share(result.subject)
-        found = batch.map(climb_one, [(shared, *task) for task in tasks])
+        found = batch.map(simulate_step, [(shared, *task) for task in tasks])
     at = 0
     for name, load, seeds in labels:
         waits = [f.mean_wait or 0.0 for f in found[at : at + seeds]]

@@ -16,7 +16,7 @@ from gputwin.queueing.operational import Law, Record, operational_laws
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import name_of, workload_of_scenario
-from gputwin.studies.validation.ladder import Floats, Rung, Subject, climb, measure
+from gputwin.studies.validation.assumption_steps import AssumptionStep, Floats, StepInput, measure, simulate_steps
 from gputwin.studies.validation.theory import Figures, Prediction, predictions
 from gputwin.studies.validation.verdict import verdicts
 from gputwin.traces.dataset import Trace
@@ -51,14 +51,14 @@ class ThreeWay(Shown):
     scenario: Scenario
     jobs: Offered
     predictions: tuple[Prediction, ...]
-    rungs: tuple[Rung, ...]
+    steps: tuple[AssumptionStep, ...]
     trace: Figures | None
     """None where the trace has no start times."""
     classes: tuple[ClassRow, ...]
     laws: tuple[Law, ...]
     verdicts: tuple[str, ...]
     left_out: Mapping[str, int]
-    subject: Subject
+    subject: StepInput
     notes: tuple[str, ...]
     """What the window and the load rest on."""
 
@@ -71,7 +71,7 @@ class ThreeWay(Shown):
     @property
     def simulation(self) -> Figures:
         """Return the simulation of the trace on its nodes."""
-        return self.rungs[-1].figures
+        return self.steps[-1].figures
 
     def error(self, figures: Figures) -> str:
         """Return how far a mean wait is from the simulation of the trace on its nodes; "–" where that is none."""
@@ -112,7 +112,9 @@ class ThreeWay(Shown):
                 }
                 for p in self.predictions
             ],
-            "ladder": [{"rung": r.name, "dropped": r.dropped or None, **_named(r.figures)} for r in self.rungs],
+            "assumption_steps": [
+                {"step": r.name, "dropped": r.dropped or None, **_named(r.figures)} for r in self.steps
+            ],
             "simulation": _named(self.simulation),
             "trace": None if self.trace is None else _named(self.trace),
             "classes": [
@@ -152,10 +154,10 @@ def compare(
     records = workload.jobs
     gpus = records["gpu_milli"] / WHOLE_GPU_MILLI
     jobs = offered(records["submit"], records["duration"], gpus, workload.window, workload.older)
-    subject = Subject(workload, jobs, cluster, scenario)
+    subject = StepInput(workload, jobs, cluster, scenario)
     said = predictions(jobs, cluster.gpu_count)
     progress("simulating, from theory's assumptions to the trace")
-    rungs, seen = climb(subject, workers=workers)
+    steps, seen = simulate_steps(subject, workers=workers)
     measured = observed(trace)
     own = None
     laws: list[Law] = []
@@ -171,11 +173,11 @@ def compare(
         scenario,
         jobs,
         tuple(said),
-        tuple(rungs),
+        tuple(steps),
         own,
         classes,
         tuple(laws),
-        verdicts(jobs, cluster, said, rungs, own, is_generated=trace.meta.source.startswith(SYNTHETIC)),
+        verdicts(jobs, cluster, said, steps, own, is_generated=trace.meta.source.startswith(SYNTHETIC)),
         workload.left_out,
         subject,
         _notes(trace, jobs),

@@ -8,7 +8,7 @@ from itertools import pairwise
 from gputwin.core.units import DAY, format_duration, percent
 from gputwin.queueing.fit.offered import Offered
 from gputwin.simulation.cluster import Cluster
-from gputwin.studies.validation.ladder import Rung
+from gputwin.studies.validation.assumption_steps import AssumptionStep
 from gputwin.studies.validation.theory import Figures, Prediction
 
 _FACTOR = 1.5
@@ -20,14 +20,14 @@ def verdicts(
     jobs: Offered,
     cluster: Cluster,
     said: Sequence[Prediction],
-    rungs: Sequence[Rung],
+    steps: Sequence[AssumptionStep],
     trace: Figures | None,
     *,
     is_generated: bool = False,
 ) -> tuple[str, ...]:
-    """Return sentences: the load, the rung where the wait jumps, what the data show there, and the trace's own part."""
+    """Return sentences: the load, the step where the wait jumps, what the data show there, and the trace's own part."""
     gpus = cluster.gpu_count
-    own = _trace_against_simulation(rungs[-1].figures, trace, is_generated)
+    own = _trace_against_simulation(steps[-1].figures, trace, is_generated)
     if jobs.load >= gpus:
         return (
             f"There is no steady state: jobs ask for {jobs.load:,.0f} GPUs on average and there are {gpus:,.0f}. "
@@ -36,8 +36,8 @@ def verdicts(
         )
     return (
         *_load(jobs, gpus),
-        *_broken(jobs, cluster, said, rungs),
-        *_best(said, rungs[-1].figures),
+        *_broken(jobs, cluster, said, steps),
+        *_best(said, steps[-1].figures),
         *own,
     )
 
@@ -54,40 +54,40 @@ def _load(jobs: Offered, gpus: float) -> list[str]:
     return [said + "."]
 
 
-def _broken(jobs: Offered, cluster: Cluster, said: Sequence[Prediction], rungs: Sequence[Rung]) -> list[str]:
+def _broken(jobs: Offered, cluster: Cluster, said: Sequence[Prediction], steps: Sequence[AssumptionStep]) -> list[str]:
     """Return which assumptions of M/M/c matter, the one that moves the wait most first."""
-    steps = []
-    for before, after in pairwise(rungs):
+    jumps = []
+    for before, after in pairwise(steps):
         a, b = before.figures.mean_wait or 0.0, after.figures.mean_wait or 0.0
-        # A rung that is not drawn is one draw of what it stands for: it scatters no less than those before it.
+        # A step that is not drawn is one draw of what it stands for: it scatters no less than those before it.
         noise = 2 * (before.spread + max(before.spread, after.spread))
         if abs(b - a) > max(_SECONDS, noise) and max(a, b) > _FACTOR * min(a, b):
-            steps.append((abs(b - a), after, a, b))
-    first = rungs[0].figures.mean_wait or 0.0
+            jumps.append((abs(b - a), after, a, b))
+    first = steps[0].figures.mean_wait or 0.0
     sentences = []
     theory = said[0].figures.mean_wait
-    if theory is not None and abs(theory - first) <= max(_SECONDS, 0.25 * max(theory, first), 3 * rungs[0].spread):
+    if theory is not None and abs(theory - first) <= max(_SECONDS, 0.25 * max(theory, first), 3 * steps[0].spread):
         sentences.append(f"Where its assumptions hold, M/M/c is right: {_s(theory)} by theory, {_s(first)} simulated.")
     elif theory is not None:
         sentences.append(
             f"Even with its assumptions granted, M/M/c's steady state ({_s(theory)}) is not what so short a record "
             f"shows ({_s(first)})."
         )
-    if not steps:
+    if not jumps:
         sentences.append("No assumption of M/M/c changes the simulated wait by much here: the simple model will do.")
         return sentences
-    for place, (_, rung, a, b) in enumerate(sorted(steps, key=lambda step: -step[0])):
+    for place, (_, step, a, b) in enumerate(sorted(jumps, key=lambda jump: -jump[0])):
         lead = "The assumption that breaks theory is" if place == 0 else "It also matters"
         sentences.append(
-            f"{lead} that {rung.dropped}; without it the mean wait goes from {_s(a)} to {_s(b)}. "
-            f"{_evidence(jobs, cluster, rung.name)}"
+            f"{lead} that {step.dropped}; without it the mean wait goes from {_s(a)} to {_s(b)}. "
+            f"{_evidence(jobs, cluster, step.name)}"
         )
     return sentences
 
 
-def _evidence(jobs: Offered, cluster: Cluster, rung: str) -> str:
+def _evidence(jobs: Offered, cluster: Cluster, step: str) -> str:
     arrivals = jobs.arrivals
-    if rung == "real run times":
+    if step == "real run times":
         text = f"Run times have a squared variation of {jobs.run_scv:,.3g} where exponential ones have 1"
         if jobs.tail is not None and jobs.tail.heavy:
             text += (
@@ -95,10 +95,10 @@ def _evidence(jobs: Offered, cluster: Cluster, rung: str) -> str:
                 "below 2 the variance is that of the longest job seen, and formulas that use it are of no use"
             )
         return text + "."
-    if rung == "real sizes":
+    if step == "real sizes":
         largest = float(jobs.gpus.max())
         return f"Jobs take {jobs.gpus.mean():.2g} GPUs on average and up to {largest:,.0f} at once."
-    if rung == "real arrivals":
+    if step == "real arrivals":
         text = (
             f"Arrivals per {_s(jobs.mean_run)} (the mean run time) vary {arrivals.dispersion_at(jobs.mean_run):,.3g} "
             "times as much as Poisson ones"

@@ -14,7 +14,7 @@ import polars as pl
 
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, WHOLE_GPU_MILLI
 from gputwin.traces.cells import Column, known, times
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import Status
 from gputwin.traces.sources import Source
@@ -42,17 +42,17 @@ _STATUS = {
 }
 
 
-def _tasks(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, JOBS, ledger)
+def _tasks(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, JOBS, quality)
     for name in _TIMES:
-        column = Column(known(frame.select("_row", pl.col(name).alias("cell"))), name, source.label, ledger)
+        column = Column(known(frame.select("_row", pl.col(name).alias("cell"))), name, source.label, quality)
         frame = frame.with_columns(times(column, "", "Asia/Shanghai").seconds.alias(name))
     state = pl.col("state")
     strange = frame.filter(~state.is_in(list(_STATUS)))
-    ledger.find("F08", source.label, strange.height, detail="state", examples=strange.select("_row", "state"))
+    quality.find("F08", source.label, strange.height, detail="state", examples=strange.select("_row", "state"))
     ran = pl.col("end_time") - pl.col("start_time")
     odd = frame.filter((pl.col("duration") - ran).abs() > 1)
-    ledger.find(
+    quality.find(
         "F12",
         source.label,
         odd.height,
@@ -85,9 +85,9 @@ def _tasks(source: Source, ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return the tasks of one job log or both."""
-    return Draft({"tasks": pl.concat([_tasks(i.source, ledger) for i in inputs])}, Clock.ABSOLUTE, "Asia/Shanghai")
+    return Draft({"tasks": pl.concat([_tasks(i.source, quality) for i in inputs])}, Clock.ABSOLUTE, "Asia/Shanghai")
 
 
 READER = READERS.add(Reader("acme", "Shanghai AI Laboratory Acme clusters, 2023", (JOBS,), read))

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, WHOLE_GPU_MILLI
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import Status
 from gputwin.traces.tabular import CsvKind, read_csv
@@ -67,9 +67,9 @@ def _tasks(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return one task per instance; each asks for at most one whole GPU."""
-    return Draft({"tasks": pl.concat(_tasks(read_csv(i.source, INSTANCES, ledger)) for i in inputs)}, Clock.RELATIVE)
+    return Draft({"tasks": pl.concat(_tasks(read_csv(i.source, INSTANCES, quality)) for i in inputs)}, Clock.RELATIVE)
 
 
 READER = READERS.add(Reader("dlrm2025", "Alibaba GPU-disaggregated recommendation serving, 2025", (INSTANCES,), read))

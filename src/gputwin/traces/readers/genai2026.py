@@ -18,7 +18,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError
 from gputwin.traces.longform import with_time
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import Status
 from gputwin.traces.sources import Source
@@ -97,15 +97,15 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def _samples(item: Input, ledger: Ledger) -> pl.DataFrame:
+def _samples(item: Input, quality: QualityLog) -> pl.DataFrame:
     if item.kind == SAMPLES.kind:
         raise InputError(
             "the name does not say which metric these samples are of",
             file=item.source.label,
             remedy=f"name it as the publisher does, starting with one of {', '.join((*SERIES, *USAGE))}",
         )
-    frame = read_csv(item.source, SAMPLES, ledger).rename({"timestamp_anon": "time"})
-    return with_time(frame, item.source.label, ledger)
+    frame = read_csv(item.source, SAMPLES, quality).rename({"timestamp_anon": "time"})
+    return with_time(frame, item.source.label, quality)
 
 
 def _series(frame: pl.DataFrame, metric: str) -> pl.DataFrame:
@@ -129,16 +129,16 @@ def _usage(frame: pl.DataFrame, column: str, factor: float) -> pl.DataFrame:
     )
 
 
-def _timed_requests(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, TIMED_REQUESTS, ledger)
-    _report_left_out(source, ledger)
+def _timed_requests(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, TIMED_REQUESTS, quality)
+    _report_left_out(source, quality)
     copies = frame.filter(~pl.struct(pl.exclude("_row")).is_first_distinct())
-    ledger.find("F05", source.label, copies.height, examples=copies)
-    frame = to_unix_seconds(frame, "gmt_create", "UTC", source.label, ledger)
+    quality.find("F05", source.label, copies.height, examples=copies)
+    frame = to_unix_seconds(frame, "gmt_create", "UTC", source.label, quality)
     state = pl.col("predict_status")
-    _report(ledger, "F08", source, frame.filter(~state.is_in(list(_STATUS))), "predict_status")
-    _report(ledger, "Q14", source, frame.filter(state == "PROCESSING"), "time so far is not its duration")
-    _report(ledger, "Q15", source, frame.filter(state == "PENDING"))
+    _report(quality, "F08", source, frame.filter(~state.is_in(list(_STATUS))), "predict_status")
+    _report(quality, "Q14", source, frame.filter(state == "PROCESSING"), "time so far is not its duration")
+    _report(quality, "Q15", source, frame.filter(state == "PENDING"))
     ended = ~state.is_in(["PROCESSING", "PENDING"]).fill_null(False)
     return frame.select(
         *_request_columns(TIMED_REQUESTS.kind),
@@ -150,9 +150,9 @@ def _timed_requests(source: Source, ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _timeless_requests(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, TIMELESS_REQUESTS, ledger)
-    _report_left_out(source, ledger)
+def _timeless_requests(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, TIMELESS_REQUESTS, quality)
+    _report_left_out(source, quality)
     return frame.select(
         *_request_columns(TIMELESS_REQUESTS.kind),
         pl.col("exec_time_seconds").alias("duration_seconds"),
@@ -173,14 +173,14 @@ def _request_columns(name: str) -> tuple[pl.Expr, ...]:
     )
 
 
-def _report(ledger: Ledger, rule: str, source: Source, rows: pl.DataFrame, detail: str = "") -> None:
+def _report(quality: QualityLog, rule: str, source: Source, rows: pl.DataFrame, detail: str = "") -> None:
     examples = rows.select(c for c in ("_row", "gmt_create", "predict_status") if c in rows.columns)
-    ledger.find(rule, source.label, rows.height, detail=detail, examples=examples)
+    quality.find(rule, source.label, rows.height, detail=detail, examples=examples)
 
 
-def _report_left_out(source: Source, ledger: Ledger) -> None:
+def _report_left_out(source: Source, quality: QualityLog) -> None:
     names = sorted(_WITHOUT_PLACE & set(source.header))
-    ledger.find("F14", source.label, len(names), detail=", ".join(names))
+    quality.find("F14", source.label, len(names), detail=", ".join(names))
 
 
 def _from_zero(frames: Sequence[pl.DataFrame], *columns: str) -> list[pl.DataFrame]:
@@ -190,21 +190,21 @@ def _from_zero(frames: Sequence[pl.DataFrame], *columns: str) -> list[pl.DataFra
     return [f.with_columns(pl.col(c) - origin for c in columns if c in f.columns) for f in frames]
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return samples and requests, each on a clock that starts at zero; any of the publisher's files will do."""
     requests: list[pl.DataFrame] = []
     samples: list[pl.DataFrame] = []
     for item in inputs:
         if item.kind == TIMED_REQUESTS.kind:
-            requests.append(_timed_requests(item.source, ledger))
+            requests.append(_timed_requests(item.source, quality))
         elif item.kind == TIMELESS_REQUESTS.kind:
-            requests.append(_timeless_requests(item.source, ledger))
+            requests.append(_timeless_requests(item.source, quality))
         elif item.kind in USAGE:
-            samples.append(_usage(_samples(item, ledger), *USAGE[item.kind]))
+            samples.append(_usage(_samples(item, quality), *USAGE[item.kind]))
         else:
-            samples.append(_series(_samples(item, ledger), SERIES[item.kind]))
+            samples.append(_series(_samples(item, quality), SERIES[item.kind]))
     if samples and any("submit_time" in f.columns for f in requests):
-        ledger.find("F06", "requests", 2, detail="timestamp_anon of the samples, gmt_create of the requests")
+        quality.find("F06", "requests", 2, detail="timestamp_anon of the samples, gmt_create of the requests")
     samples = _from_zero(samples, "time", "start_time", "end_time")
     parts = {
         "usage": [f for f in samples if "instance_id" in f.columns],

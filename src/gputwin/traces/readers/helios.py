@@ -18,7 +18,7 @@ import polars as pl
 
 from gputwin.core.units import CORE_MILLI, WHOLE_GPU_MILLI
 from gputwin.traces.longform import entity_rows, metric_rows, with_time
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import Status
 from gputwin.traces.sources import Source
@@ -100,13 +100,13 @@ def _cluster(source: Source) -> str:
     return _folder(source) if name.lower() in ("cluster", "all") else name
 
 
-def _tasks(source: Source, prefix: str, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, JOBS, ledger)
+def _tasks(source: Source, prefix: str, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, JOBS, quality)
     for column in _TIMES:
-        frame = to_unix_seconds(frame, column, ZONE, source.label, ledger)
+        frame = to_unix_seconds(frame, column, ZONE, source.label, quality)
     state = pl.col("state")
     strange = frame.filter(~state.is_in(list(_STATUS)))
-    ledger.find("F08", source.label, strange.height, detail="state", examples=strange.select("_row", "state"))
+    quality.find("F08", source.label, strange.height, detail="state", examples=strange.select("_row", "state"))
     status = state.replace_strict(_STATUS, default=Status.UNKNOWN, return_dtype=pl.String)
     alive = status == Status.RUNNING
     within = pl.concat_str(pl.lit(prefix), pl.col("cluster") + "/", ignore_nulls=True)
@@ -133,13 +133,13 @@ def _tasks(source: Source, prefix: str, ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _sequence(source: Source, prefix: str, ledger: Ledger) -> pl.DataFrame:
-    frame = to_unix_seconds(read_csv(source, SEQUENCE, ledger), "time", ZONE, source.label, ledger)
-    frame = with_time(frame, source.label, ledger)
+def _sequence(source: Source, prefix: str, quality: QualityLog) -> pl.DataFrame:
+    frame = to_unix_seconds(read_csv(source, SEQUENCE, quality), "time", ZONE, source.label, quality)
+    frame = with_time(frame, source.label, quality)
     # The publisher caps running GPUs at what the virtual cluster has, but not its split by job size.
     split = pl.col("running_gpu_num_noless_8") + pl.col("running_gpu_num_less_8")
     odd = frame.filter(split != pl.col("running_gpu_num"))
-    ledger.find(
+    quality.find(
         "F12",
         source.label,
         odd.height,
@@ -151,31 +151,31 @@ def _sequence(source: Source, prefix: str, ledger: Ledger) -> pl.DataFrame:
     return metric_rows(frame, METRICS, pl.lit(prefix + vc))
 
 
-def _gpu_number(source: Source, prefix: str, ledger: Ledger) -> pl.DataFrame:
+def _gpu_number(source: Source, prefix: str, quality: QualityLog) -> pl.DataFrame:
     vcs = tuple(dict.fromkeys(source.header[1:]))
     kind = CsvKind(GPU_NUMBER, {"date": pl.String, **dict.fromkeys(vcs, pl.Float64)})
-    frame = to_unix_seconds(read_csv(source, kind, ledger), "date", ZONE, source.label, ledger, "%Y-%m-%d")
-    rows = entity_rows(with_time(frame.rename({"date": "time"}), source.label, ledger), "quota_gpus", vcs)
+    frame = to_unix_seconds(read_csv(source, kind, quality), "date", ZONE, source.label, quality, "%Y-%m-%d")
+    rows = entity_rows(with_time(frame.rename({"date": "time"}), source.label, quality), "quota_gpus", vcs)
     whole = pl.lit(prefix.rstrip("/") or None, pl.String)
     entity = pl.when(pl.col("entity") == "total").then(whole).otherwise(pl.lit(prefix) + pl.col("entity"))
     return rows.with_columns(entity.alias("entity"))
 
 
-_MAKERS: dict[str, tuple[str, Callable[[Source, str, Ledger], pl.DataFrame]]] = {
+_MAKERS: dict[str, tuple[str, Callable[[Source, str, QualityLog], pl.DataFrame]]] = {
     JOBS.kind: ("tasks", _tasks),
     SEQUENCE.kind: ("series", _sequence),
     GPU_NUMBER: ("series", _gpu_number),
 }
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return tasks of job logs, and series of virtual clusters; GPUs of a whole cluster have no entity."""
     several = any(len({_cluster(i.source) for i in inputs if i.kind == kind}) > 1 for kind in (JOBS.kind, GPU_NUMBER))
     parts: dict[str, list[pl.DataFrame]] = {}
     for item in inputs:
         table, make = _MAKERS[item.kind]
         prefix = f"{_cluster(item.source)}/" if several and item.kind != SEQUENCE.kind else ""
-        parts.setdefault(table, []).append(make(item.source, prefix, ledger))
+        parts.setdefault(table, []).append(make(item.source, prefix, quality))
     return Draft({table: pl.concat(frames) for table, frames in parts.items()}, Clock.ABSOLUTE, ZONE)
 
 

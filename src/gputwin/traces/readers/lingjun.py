@@ -12,18 +12,18 @@ from collections.abc import Sequence
 import polars as pl
 
 from gputwin.core.errors import InputError
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.tabular import CsvKind, read_csv
 
 TOPOLOGY = CsvKind("topology", {"ip": pl.String, "DSW": pl.String, "PSW": pl.String, "ASW": pl.String})
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return the hosts as nodes, with their rack and aggregation switch."""
     if len(inputs) > 1:
         raise InputError("a second topology", file=inputs[1].source.label, remedy="give one")
-    nodes = read_csv(inputs[0].source, TOPOLOGY, ledger).select(
+    nodes = read_csv(inputs[0].source, TOPOLOGY, quality).select(
         "_row",
         pl.col("ip").alias("node_id"),
         pl.concat_str("PSW", "ASW", separator="/").alias("rack"),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from gputwin.core.errors import InputError
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import Status
 from gputwin.traces.tabular import CsvKind, read_csv
@@ -82,7 +82,7 @@ def _pods(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return nodes from a node list and tasks from a pod list; at most one file of each."""
     makers = {"nodes": (NODES, "nodes", _nodes), "pods": (PODS, "tasks", _pods)}
     tables: dict[str, pl.DataFrame] = {}
@@ -94,7 +94,7 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
                 file=item.source.label,
                 remedy="give one pod list and one node list",
             )
-        tables[table] = make(read_csv(item.source, kind, ledger))
+        tables[table] = make(read_csv(item.source, kind, quality))
     return Draft(tables, clock=Clock.RELATIVE)
 
 

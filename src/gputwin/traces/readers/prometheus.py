@@ -18,7 +18,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, shorten
 from gputwin.traces.document import Item, read_json
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import DEFAULT_ROLE
 from gputwin.traces.sources import Source
@@ -72,7 +72,7 @@ def recognise(source: Source) -> str | None:
     return "matrix" if head.startswith(b"{") and b'"resultType"' in head else None
 
 
-def _read_file(source: Source, samples: _Samples, ledger: Ledger) -> None:
+def _read_file(source: Source, samples: _Samples, quality: QualityLog) -> None:
     top = Item.of(source.label, "", read_json(source))
     data = top.child("data") if "data" in top.value else top
     if data.text("resultType") != "matrix":
@@ -85,7 +85,7 @@ def _read_file(source: Source, samples: _Samples, ledger: Ledger) -> None:
     found = totals = 0
     for item in data.children("result"):
         given = item.child("metric").text_fields()
-        times, values = _values(item, ledger)
+        times, values = _values(item, quality)
         found += len(times)
         if given.get("container") in ("", "POD"):
             totals += len(times)
@@ -96,11 +96,11 @@ def _read_file(source: Source, samples: _Samples, ledger: Ledger) -> None:
         samples.add({"metric": name, "column": column, **_who(given)}, times, scaled)
     if not found:
         raise InputError("the result has no samples", file=source.label, remedy="widen the query's range")
-    ledger.read(source.label, found)
-    ledger.find("F22", source.label, totals, detail="totals over a pod's containers")
+    quality.read(source.label, found)
+    quality.find("F22", source.label, totals, detail="totals over a pod's containers")
 
 
-def _values(item: Item, ledger: Ledger) -> tuple[list[float], list[float | None]]:
+def _values(item: Item, quality: QualityLog) -> tuple[list[float], list[float | None]]:
     times: list[float] = []
     values: list[float | None] = []
     for pair in item._list("values"):
@@ -113,7 +113,7 @@ def _values(item: Item, ledger: Ledger) -> tuple[list[float], list[float | None]
         times.append(float(pair[0]))
         # Prometheus writes NaN and +Inf as text.
         values.append(value if abs(value) <= 1e15 else None)
-    ledger.find("F11", item.file, values.count(None), detail="value")
+    quality.find("F11", item.file, values.count(None), detail="value")
     return times, values
 
 
@@ -169,11 +169,11 @@ def _wide(each: pl.DataFrame, keys: list[str], *, mean: bool) -> pl.DataFrame:
     return each.group_by(keys, maintain_order=True).agg(*made, *times)
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return usage of instances and machines, and series of other metrics."""
     samples = _Samples()
     for given in inputs:
-        _read_file(given.source, samples, ledger)
+        _read_file(given.source, samples, quality)
     frame = pl.DataFrame(samples.columns, schema=_SAMPLES)
     known = frame.filter(pl.col("column").is_not_null())
     of_instance = pl.col("job_id").is_not_null() | pl.col("instance_id").is_not_null()
@@ -196,9 +196,9 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
     return Draft(tables, Clock.ABSOLUTE)
 
 
-def read_alone(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read_alone(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return what `read` does as a trace of its own: a pod's name is the namespace and the pod."""
-    draft = read(inputs, ledger)
+    draft = read(inputs, quality)
     tables = {}
     for name, made in draft.tables.items():
         assert isinstance(made, pl.DataFrame)

@@ -20,7 +20,7 @@ import polars as pl
 from gputwin.core.errors import shorten
 from gputwin.traces.jsonlines import read_json_lines
 from gputwin.traces.longform import metric_rows, with_time
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.sources import Source
 from gputwin.traces.tabular import CsvKind, read_csv, read_csv_parts
@@ -53,9 +53,9 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def _azure(source: Source, service: str, ledger: Ledger) -> pl.DataFrame:
-    frame = pl.concat(_in_unix_seconds(part, source, ledger) for part in read_csv_parts(source, AZURE, ledger))
-    _report_copies(frame, source, ledger)
+def _azure(source: Source, service: str, quality: QualityLog) -> pl.DataFrame:
+    frame = pl.concat(_in_unix_seconds(part, source, quality) for part in read_csv_parts(source, AZURE, quality))
+    _report_copies(frame, source, quality)
     return frame.select(
         *_identity(service),
         pl.col("TIMESTAMP").alias("submit_time"),
@@ -64,15 +64,15 @@ def _azure(source: Source, service: str, ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _in_unix_seconds(frame: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+def _in_unix_seconds(frame: pl.DataFrame, source: Source, quality: QualityLog) -> pl.DataFrame:
     # The release of 2023 leaves the offset out, that of 2024 writes it.
     frame = frame.with_columns(pl.col("TIMESTAMP").str.replace(r"(\+00:00|Z)$", ""))
-    return to_unix_seconds(frame, "TIMESTAMP", "UTC", source.label, ledger, "%Y-%m-%d %H:%M:%S%.f")
+    return to_unix_seconds(frame, "TIMESTAMP", "UTC", source.label, quality, "%Y-%m-%d %H:%M:%S%.f")
 
 
-def _json_requests(source: Source, kind: str, service: str, ledger: Ledger) -> pl.DataFrame:
-    frame = read_json_lines(source, _JSON_FIELDS, _UNUSED_JSON_FIELDS, ledger)
-    _report_copies(frame, source, ledger)
+def _json_requests(source: Source, kind: str, service: str, quality: QualityLog) -> pl.DataFrame:
+    frame = read_json_lines(source, _JSON_FIELDS, _UNUSED_JSON_FIELDS, quality)
+    _report_copies(frame, source, quality)
     return frame.select(
         *_identity(service),
         (pl.col("timestamp") / TICKS_PER_SECOND[kind]).alias("submit_time"),
@@ -83,13 +83,13 @@ def _json_requests(source: Source, kind: str, service: str, ledger: Ledger) -> p
     )
 
 
-def _client_rates(source: Source, service: str, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, CLIENT_RATES, ledger).rename({"window_start_s": "time"})
+def _client_rates(source: Source, service: str, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, CLIENT_RATES, quality).rename({"window_start_s": "time"})
     fitted = sorted(CLIENT_RATES.ignored & set(source.header))
-    ledger.find("F04", source.label, len(fitted), detail=f"{', '.join(fitted)}: fitted to the arrivals")
+    quality.find("F04", source.label, len(fitted), detail=f"{', '.join(fitted)}: fitted to the arrivals")
     nameless = frame.filter(pl.col("client").is_null())
-    ledger.find("Q01", source.label, nameless.height, detail="client", examples=nameless)
-    frame = with_time(frame.filter(pl.col("client").is_not_null()), source.label, ledger)
+    quality.find("Q01", source.label, nameless.height, detail="client", examples=nameless)
+    frame = with_time(frame.filter(pl.col("client").is_not_null()), source.label, quality)
     return metric_rows(frame, _RATE_METRICS, pl.lit(f"{service}/") + pl.col("client"))
 
 
@@ -101,9 +101,9 @@ def _identity(service: str) -> tuple[pl.Expr, ...]:
     )
 
 
-def _report_copies(frame: pl.DataFrame, source: Source, ledger: Ledger) -> None:
+def _report_copies(frame: pl.DataFrame, source: Source, quality: QualityLog) -> None:
     copies = frame.filter(~pl.struct(pl.exclude("_row")).is_first_distinct())
-    ledger.find("F05", source.label, copies.height, examples=copies)
+    quality.find("F05", source.label, copies.height, examples=copies)
 
 
 def _services(inputs: Sequence[Input]) -> list[str]:
@@ -116,7 +116,7 @@ def _services(inputs: Sequence[Input]) -> list[str]:
     return names
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return requests and client rates; times are absolute where all files are Azure's."""
     azure: list[pl.DataFrame] = []
     others: list[pl.DataFrame] = []
@@ -124,14 +124,14 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
     services = _services(inputs)
     for item, service in zip(inputs, services, strict=True):
         if item.kind == AZURE.kind:
-            azure.append(_azure(item.source, service, ledger))
+            azure.append(_azure(item.source, service, quality))
         elif item.kind == CLIENT_RATES.kind:
-            rates.append(_client_rates(item.source, service, ledger))
+            rates.append(_client_rates(item.source, service, quality))
         else:
-            others.append(_json_requests(item.source, item.kind, service, ledger))
+            others.append(_json_requests(item.source, item.kind, service, quality))
     clocks = bool(azure) + len(others) + len(rates)
     if clocks > 1:
-        ledger.find("F06", "files", clocks, detail=shorten(", ".join(services), 200))
+        quality.find("F06", "files", clocks, detail=shorten(", ".join(services), 200))
         azure = _from_zero(azure)
     tables = {"requests": azure + others, "series": rates}
     clock = Clock.ABSOLUTE if azure and clocks == 1 else Clock.RELATIVE

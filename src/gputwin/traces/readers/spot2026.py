@@ -16,7 +16,7 @@ import polars as pl
 
 from gputwin.core.units import CORE_MILLI, DAY, HOUR, WHOLE_GPU_MILLI
 from gputwin.traces.longform import entity_rows, metric_rows, with_time
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import Status
 from gputwin.traces.sources import Source
@@ -74,8 +74,8 @@ def recognise(source: Source) -> str | None:
     return None
 
 
-def _nodes(source: Source, ledger: Ledger) -> pl.DataFrame:
-    return read_csv(source, NODES, ledger).select(
+def _nodes(source: Source, quality: QualityLog) -> pl.DataFrame:
+    return read_csv(source, NODES, quality).select(
         "_row",
         "gpu_model",
         pl.col("node_name").alias("node_id"),
@@ -84,14 +84,14 @@ def _nodes(source: Source, ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _tasks(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, JOBS, ledger)
+def _tasks(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, JOBS, quality)
     submit, gpus = pl.col("submit_time"), pl.col("gpu_request")
     devices = gpus.ceil()
     alive = (submit + pl.col("duration") >= LAST_SECOND).fill_null(False)
     older = (submit == 0).fill_null(False)
-    _report(ledger, "F13", source, frame.filter(submit == 0))
-    _report(ledger, "F08", source, frame.filter(~pl.col("job_type").is_in(list(PRIORITY))), "job_type")
+    _report(quality, "F13", source, frame.filter(submit == 0))
+    _report(quality, "F08", source, frame.filter(~pl.col("job_type").is_in(list(PRIORITY))), "job_type")
     return frame.select(
         "_row",
         "gpu_model",
@@ -114,37 +114,37 @@ def _tasks(source: Source, ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _concurrency(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = _hourly(source, CONCURRENCY, ledger)
+def _concurrency(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = _hourly(source, CONCURRENCY, quality)
     # The table lets every job run from its submit on, so that it needs more GPUs at times than there are.
     over = frame.filter(pl.col("gpus_active_requested") > pl.col("capacity_gpus"))
-    _report(ledger, "F12", source, over, "gpus_active_requested above capacity_gpus")
+    _report(quality, "F12", source, over, "gpus_active_requested above capacity_gpus")
     return metric_rows(frame, _CONCURRENCY_METRICS, pl.lit(None, pl.String))
 
 
-def _concurrency_by_model(source: Source, ledger: Ledger) -> pl.DataFrame:
+def _concurrency_by_model(source: Source, quality: QualityLog) -> pl.DataFrame:
     models = [name for name in dict.fromkeys(source.header) if name not in ("hour", "")]
     kind = CsvKind(MODELS, dict.fromkeys(("hour", *models), pl.Float64))
-    return entity_rows(_hourly(source, kind, ledger), "active_gpus", models)
+    return entity_rows(_hourly(source, kind, quality), "active_gpus", models)
 
 
-def _arrivals(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = _hourly(source, ARRIVALS, ledger)
-    _report(ledger, "F13", source, frame.filter(pl.col("time") == 0), "hour 0 holds all jobs already there")
+def _arrivals(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = _hourly(source, ARRIVALS, quality)
+    _report(quality, "F13", source, frame.filter(pl.col("time") == 0), "hour 0 holds all jobs already there")
     return metric_rows(frame, _ARRIVAL_METRICS, pl.lit(None, pl.String))
 
 
-def _hourly(source: Source, kind: CsvKind, ledger: Ledger) -> pl.DataFrame:
+def _hourly(source: Source, kind: CsvKind, quality: QualityLog) -> pl.DataFrame:
     hour = next(iter(kind.columns))
-    frame = read_csv(source, kind, ledger).with_columns((pl.col(hour) * HOUR).alias("time"))
-    return with_time(frame, source.label, ledger)
+    frame = read_csv(source, kind, quality).with_columns((pl.col(hour) * HOUR).alias("time"))
+    return with_time(frame, source.label, quality)
 
 
-def _report(ledger: Ledger, rule: str, source: Source, rows: pl.DataFrame, detail: str = "") -> None:
-    ledger.find(rule, source.label, rows.height, detail=detail, examples=rows)
+def _report(quality: QualityLog, rule: str, source: Source, rows: pl.DataFrame, detail: str = "") -> None:
+    quality.find(rule, source.label, rows.height, detail=detail, examples=rows)
 
 
-_MAKERS: Mapping[str, tuple[str, Callable[[Source, Ledger], pl.DataFrame]]] = {
+_MAKERS: Mapping[str, tuple[str, Callable[[Source, QualityLog], pl.DataFrame]]] = {
     NODES.kind: ("nodes", _nodes),
     JOBS.kind: ("tasks", _tasks),
     CONCURRENCY.kind: ("series", _concurrency),
@@ -153,13 +153,13 @@ _MAKERS: Mapping[str, tuple[str, Callable[[Source, Ledger], pl.DataFrame]]] = {
 }
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return nodes, jobs and hourly series; a job that stands in several lists is kept once."""
     parts: dict[str, list[pl.DataFrame]] = {}
     # The list that tells most comes first, since of a job in several lists the first row stays.
     for item in sorted(inputs, key=lambda i: "gpu_model" not in i.source.header):
         table, make = _MAKERS[item.kind]
-        parts.setdefault(table, []).append(make(item.source, ledger))
+        parts.setdefault(table, []).append(make(item.source, quality))
     return Draft({table: pl.concat(frames) for table, frames in parts.items()}, Clock.RELATIVE)
 
 

@@ -17,7 +17,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, shorten
 from gputwin.core.units import CORE_MILLI
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import Status
 from gputwin.traces.sources import Source
@@ -60,7 +60,7 @@ def _recognise(source: Source) -> str | None:
     return "log" if is_job or source.name.endswith(".swf") else None
 
 
-def _read_lines(source: Source, ledger: Ledger) -> tuple[dict[str, str], pl.DataFrame]:
+def _read_lines(source: Source, quality: QualityLog) -> tuple[dict[str, str], pl.DataFrame]:
     """Return the header's labels and the 18 numbers of each job, with the line it stands on."""
     source.check_text()
     # Comments of the archive's older logs are in Latin-1; the numbers are ASCII in any case.
@@ -75,32 +75,32 @@ def _read_lines(source: Source, ledger: Ledger) -> tuple[dict[str, str], pl.Data
     jobs = lines.filter(~is_comment).with_columns(pl.col("line").str.replace_all(r"\s+", " ").str.split(" "))
     if jobs.is_empty():
         raise InputError("the file has no jobs", file=source.label, remedy="give a file with job lines")
-    ledger.read(source.label, jobs.height)
-    return header, _numbers(_complete(jobs, source, ledger), source, ledger)
+    quality.read(source.label, jobs.height)
+    return header, _numbers(_complete(jobs, source, quality), source, quality)
 
 
-def _complete(jobs: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+def _complete(jobs: pl.DataFrame, source: Source, quality: QualityLog) -> pl.DataFrame:
     """Return the lines that have 18 fields; another one is an error, or dropped where that is allowed."""
     width = jobs["line"].list.len()
     odd = jobs.filter(width != len(FIELDS))
-    if odd.height and not ledger.lenient:
+    if odd.height and not quality.lenient:
         raise InputError(
             f"{odd['line'].list.len()[0]} fields instead of {len(FIELDS)}",
             file=source.label,
             row=int(odd["_row"][0]),
             remedy="fix the line, or pass --lenient to drop such lines",
         )
-    ledger.find("F20", source.label, odd.height, examples=odd.select("_row", pl.col("line").list.join(" ")))
+    quality.find("F20", source.label, odd.height, examples=odd.select("_row", pl.col("line").list.join(" ")))
     return jobs.filter(width == len(FIELDS))
 
 
-def _numbers(jobs: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+def _numbers(jobs: pl.DataFrame, source: Source, quality: QualityLog) -> pl.DataFrame:
     """Return the fields as numbers, −1 as unknown."""
     frame = jobs.select("_row", *(pl.col("line").list.get(i).alias(name) for i, name in enumerate(FIELDS)))
     for name in FIELDS:
         number = frame[name].cast(pl.Float64, strict=False)
         bad = frame.filter(number.is_null()).select("_row", name)
-        if bad.height and not ledger.lenient:
+        if bad.height and not quality.lenient:
             raise InputError(
                 f"'{shorten(bad[name][0])}' is not a number",
                 file=source.label,
@@ -108,22 +108,22 @@ def _numbers(jobs: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame
                 field=name,
                 remedy="fix the field, or pass --lenient to treat such fields as unknown",
             )
-        ledger.find("F03", source.label, bad.height, detail=name, examples=bad)
+        quality.find("F03", source.label, bad.height, detail=name, examples=bad)
         wild = frame.filter(~(number.abs() <= LARGEST_NUMBER)).select("_row", name)
-        ledger.find("F11", source.label, wild.height, detail=name, examples=wild)
+        quality.find("F11", source.label, wild.height, detail=name, examples=wild)
         known = (number.abs() <= LARGEST_NUMBER) & (number != _UNKNOWN)
         frame = frame.with_columns(pl.when(known).then(number).alias(name))
     return frame
 
 
-def _fold_partial_lines(frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+def _fold_partial_lines(frame: pl.DataFrame, quality: QualityLog) -> pl.DataFrame:
     """Return one line per job, with the number of its partial executions as `attempts`."""
     is_part = pl.col("status").is_in(_PARTIAL).fill_null(False)
     parts, jobs = frame.filter(is_part), frame.filter(~is_part)
     if parts.is_empty():
         return frame.with_columns(pl.lit(None).alias("attempts"))
     orphans = parts.join(jobs, on="job", how="anti")
-    ledger.find("F07", "tasks", orphans.height, examples=orphans.select("_row", "job", "status"))
+    quality.find("F07", "tasks", orphans.height, examples=orphans.select("_row", "job", "status"))
     counts = parts.group_by("job").agg(pl.len().alias("attempts"))
     return jobs.join(counts, on="job", how="left", maintain_order="left")
 
@@ -166,12 +166,12 @@ def _count(header: dict[str, str], label: str) -> int:
     return int(match[0]) if match else 0
 
 
-def _nodes(header: dict[str, str], source: Source, ledger: Ledger) -> pl.DataFrame | None:
+def _nodes(header: dict[str, str], source: Source, quality: QualityLog) -> pl.DataFrame | None:
     """Return the machines the header tells of; without MaxNodes, each processor is one."""
     processors = _count(header, "maxprocs")
     count = _count(header, "maxnodes") or processors
     if count > _MOST_NODES:
-        ledger.find("F11", source.label, 1, detail="MaxNodes of the header")
+        quality.find("F11", source.label, 1, detail="MaxNodes of the header")
         return None
     if not count:
         return None
@@ -184,31 +184,31 @@ def _nodes(header: dict[str, str], source: Source, ledger: Ledger) -> pl.DataFra
     )
 
 
-def _zone(header: dict[str, str], source: Source, ledger: Ledger) -> str:
+def _zone(header: dict[str, str], source: Source, quality: QualityLog) -> str:
     name = header.get("timezonestring", "")
     if not name:
         return "UTC"
     try:
         return zoneinfo.ZoneInfo(name).key
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        ledger.find("F08", source.label, 1, detail=f"TimeZoneString {shorten(name)}, read as UTC")
+        quality.find("F08", source.label, 1, detail=f"TimeZoneString {shorten(name)}, read as UTC")
         return "UTC"
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return the tasks of one log, and the nodes its header tells of."""
     if len(inputs) > 1:
         raise InputError("a second log", file=inputs[1].source.label, remedy="give one")
     source = inputs[0].source
-    header, jobs = _read_lines(source, ledger)
+    header, jobs = _read_lines(source, quality)
     strange = jobs.filter(pl.col("status").is_not_null() & ~pl.col("status").is_in([*_STATUS, *_PARTIAL]))
-    ledger.find("F08", "tasks", strange.height, detail="status", examples=strange.select("_row", "status"))
+    quality.find("F08", "tasks", strange.height, detail="status", examples=strange.select("_row", "status"))
     start_of_log = float(_count(header, "unixstarttime"))
-    tables = {"tasks": _tasks(_fold_partial_lines(jobs, ledger), start_of_log)}
-    if (nodes := _nodes(header, source, ledger)) is not None:
+    tables = {"tasks": _tasks(_fold_partial_lines(jobs, quality), start_of_log)}
+    if (nodes := _nodes(header, source, quality)) is not None:
         tables["nodes"] = nodes
     clock = Clock.ABSOLUTE if start_of_log else Clock.RELATIVE
-    return Draft(tables, clock, _zone(header, source, ledger))
+    return Draft(tables, clock, _zone(header, source, quality))
 
 
 READER = READERS.add(Reader("swf", "Standard Workload Format 2.2", (), read, _recognise))

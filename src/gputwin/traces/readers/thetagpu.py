@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from gputwin.core.errors import InputError
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.schema import Status
 from gputwin.traces.tabular import CsvKind, read_csv
@@ -60,13 +60,13 @@ def _tasks(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return the tasks of one job log."""
     if len(inputs) > 1:
         raise InputError("a second job log", file=inputs[1].source.label, remedy="give one")
-    frame = read_csv(inputs[0].source, JOBS, ledger)
+    frame = read_csv(inputs[0].source, JOBS, quality)
     strange = frame.filter(~pl.col("new_status").is_in(list(_STATUS)))
-    ledger.find("F08", "tasks", strange.height, detail="new_status", examples=strange.select("_row", "new_status"))
+    quality.find("F08", "tasks", strange.height, detail="new_status", examples=strange.select("_row", "new_status"))
     return Draft({"tasks": _tasks(frame)}, Clock.ABSOLUTE, zone="America/Chicago")
 
 

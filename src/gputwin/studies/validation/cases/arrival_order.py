@@ -12,7 +12,7 @@ from gputwin.queueing.fit.moments import from_two_moments
 from gputwin.queueing.general import allen_cunneen, hayward, mg1, mg1_wait_exceeds, whitt
 from gputwin.queueing.markov import gm1, mmc
 from gputwin.queueing.steady import Waiting
-from gputwin.studies.validation.planted import Jobs, Outcome, poisson, serve, servers
+from gputwin.studies.validation.queue_workload import Jobs, ServedJobs, poisson, serve, servers
 from gputwin.studies.validation.replicate import WARM_UP, Case, Sample
 
 JOBS = 60_000
@@ -26,7 +26,7 @@ def arrival_order_cases() -> list[Case]:
     return [*_memoryless(), *_one_server(), *_several_servers(), _batches()]
 
 
-def settled(jobs: Jobs, done: Outcome, load: float) -> tuple[slice, float]:
+def settled(jobs: Jobs, done: ServedJobs, load: float) -> tuple[slice, float]:
     """Return the jobs after the warm-up, and by how many erlangs they brought more than was meant."""
     part = slice(int(jobs.submit.size * WARM_UP), None)
     work = (jobs.service * np.broadcast_to(jobs.size, jobs.submit.size))[part].sum()

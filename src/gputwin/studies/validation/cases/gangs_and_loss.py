@@ -10,7 +10,7 @@ from gputwin.queueing.gangs import Gang, gang_wait, saturated_throughput
 from gputwin.queueing.loss import kaufman_roberts, multi_resource_loss
 from gputwin.simulation.rules import Scheduler
 from gputwin.studies.validation.cases.arrival_order import BURSTY, settled
-from gputwin.studies.validation.planted import Floats, Jobs, poisson, serve, servers
+from gputwin.studies.validation.queue_workload import Floats, Jobs, poisson, serve, servers
 from gputwin.studies.validation.replicate import Case, Sample
 
 JOBS = 60_000

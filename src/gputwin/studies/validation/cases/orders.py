@@ -13,7 +13,7 @@ from gputwin.queueing.size_based import least_attained_service, processor_sharin
 from gputwin.simulation.rules import Scheduler
 from gputwin.studies.validation import single_server
 from gputwin.studies.validation.cases.arrival_order import settled
-from gputwin.studies.validation.planted import Jobs, Outcome, poisson, serve, servers
+from gputwin.studies.validation.queue_workload import Jobs, ServedJobs, poisson, serve, servers
 from gputwin.studies.validation.replicate import OWN, Case, Sample
 
 JOBS, OWN_JOBS = 120_000, 60_000
@@ -93,7 +93,7 @@ def _interrupting() -> list[Case]:
 
 
 def _responses_by_class(jobs: Jobs, urgent: Floats, end: Floats, load: float) -> Sample:
-    done = Outcome(jobs.submit, jobs.submit, end, np.zeros(end.size, np.bool_))
+    done = ServedJobs(jobs.submit, jobs.submit, end, np.zeros(end.size, np.bool_))
     part, excess = settled(jobs, done, load)
     response, chosen = (end - jobs.submit)[part], urgent[part].astype(bool)
     return Sample(
@@ -107,7 +107,7 @@ def _lengths() -> list[Case]:
     median = float(service.quantile(np.array([0.5]))[0])
 
     def by_half(jobs: Jobs, values: Floats, what: str) -> Sample:
-        done = Outcome(jobs.submit, jobs.submit, jobs.submit, np.zeros(values.size, np.bool_))
+        done = ServedJobs(jobs.submit, jobs.submit, jobs.submit, np.zeros(values.size, np.bool_))
         part, excess = settled(jobs, done, rate)
         short = jobs.service[part] < median
         return Sample(
@@ -147,7 +147,7 @@ def _time_sharing() -> list[Case]:
             submit, work = poisson(rng, rate, OWN_JOBS), service.draw(rng, OWN_JOBS)
             end = single_server.share(submit, work, lambda n: 1.0 if n == 1 else found.efficiency)
             jobs = Jobs(submit, work)
-            done = Outcome(submit, submit, end, np.zeros(end.size, np.bool_))
+            done = ServedJobs(submit, submit, end, np.zeros(end.size, np.bool_))
             part, excess = settled(jobs, done, rate)
             return Sample({"response": float((end - submit)[part].mean())}, excess)
 

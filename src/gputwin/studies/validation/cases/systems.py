@@ -10,7 +10,7 @@ from gputwin.queueing.markov import erlang_a, mmck
 from gputwin.queueing.network import Station, closed_network
 from gputwin.queueing.time_varying import modified_offered_load, pointwise_stationary
 from gputwin.studies.validation import other_queues
-from gputwin.studies.validation.planted import Jobs, poisson, serve, servers
+from gputwin.studies.validation.queue_workload import Jobs, poisson, serve, servers
 from gputwin.studies.validation.replicate import OWN, WARM_UP, Case, Sample
 
 JOBS = 60_000

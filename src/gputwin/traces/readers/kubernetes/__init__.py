@@ -17,7 +17,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, shorten
 from gputwin.traces.document import Item, read_json
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.readers.kubernetes.gangs import instance_table, task_table, tasks_of
 from gputwin.traces.readers.kubernetes.nodes import node_of, node_table
@@ -58,7 +58,7 @@ def _told_apart(pods: list[Pod]) -> Iterator[Pod]:
             yield pod
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return nodes, and tasks and instances from pods; other kinds of objects are counted and dropped."""
     found: dict[str, list[Item]] = {"Node": [], "Pod": []}
     seen: set[tuple[str, str, str]] = set()
@@ -66,7 +66,7 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
     copies = 0
     for given in inputs:
         for kind, item in _objects(given.source):
-            ledger.read(given.source.label, 1)
+            quality.read(given.source.label, 1)
             if kind not in found:
                 strangers[shorten(kind)] += 1
             elif (identity := _identity(kind, item)) in seen:
@@ -74,19 +74,19 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
             else:
                 seen.add(identity)
                 found[kind].append(item)
-    ledger.find("F22", "items", strangers.total(), detail=shorten(", ".join(sorted(strangers)), 200))
-    ledger.find("Q02", "items", copies, detail="the same object again")
+    quality.find("F22", "items", strangers.total(), detail=shorten(", ".join(sorted(strangers)), 200))
+    quality.find("Q02", "items", copies, detail="the same object again")
     if not found["Node"] and not found["Pod"]:
         raise InputError(
             "no pods and no nodes", file=inputs[0].source.label, remedy="export: kubectl get pods,nodes -A -o json"
         )
     tables: dict[str, pl.DataFrame] = {}
-    nodes = [node_of(item, ledger) for item in found["Node"]]
+    nodes = [node_of(item, quality) for item in found["Node"]]
     if nodes:
-        tables["nodes"] = node_table(nodes, ledger)
+        tables["nodes"] = node_table(nodes, quality)
     sharers = {node.row.node_id: node.sharers for node in nodes}
     if found["Pod"]:
-        pods = [pod_of(item, sharers, ledger) for item in found["Pod"]]
+        pods = [pod_of(item, sharers, quality) for item in found["Pod"]]
         tasks = list(tasks_of(_told_apart(pods)))
         tables |= {"tasks": task_table(tasks), "instances": instance_table(tasks)}
     return Draft(tables, Clock.ABSOLUTE)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from gputwin.traces.document import Item
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.kubernetes import labels as label
 from gputwin.traces.readers.kubernetes.resources import amounts_of, cpu_milli, gpus, mib
 from gputwin.traces.schema import NODES
@@ -38,12 +38,12 @@ class Node:
     is_open: bool
 
 
-def node_of(item: Item, ledger: Ledger) -> Node:
+def node_of(item: Item, quality: QualityLog) -> Node:
     """Return the node an item describes; what pods can have of it counts, not what the machine has."""
     metadata, status = item.child("metadata"), item.child("status")
     labels = metadata.child("labels").text_fields()
     key = "allocatable" if status.value.get("allocatable") else "capacity"
-    amounts = amounts_of(status.child(key), ledger)
+    amounts = amounts_of(status.child(key), quality)
     offered = gpus(amounts)
     sharers = max(1, label.number(labels, "nvidia.com/gpu.replicas") or 1)
     # MIG instances and time slices are offered one by one; the label counts the devices behind them.
@@ -68,12 +68,12 @@ def node_of(item: Item, ledger: Ledger) -> Node:
     )
 
 
-def node_table(nodes: list[Node], ledger: Ledger) -> pl.DataFrame:
+def node_table(nodes: list[Node], quality: QualityLog) -> pl.DataFrame:
     """Return the nodes as a table; those closed to new work are counted."""
     types = ((name, NODES.schema[name]) for name in NodeRow._fields)
     # Numbers too large for their column must get as far as the rule that counts them.
     schema = {name: pl.Float64() if dtype.is_integer() else dtype for name, dtype in types}
     table = pl.DataFrame([node.row for node in nodes], schema=schema, orient="row")
     closed = table.filter(pl.Series([not node.is_open for node in nodes], dtype=pl.Boolean))
-    ledger.find("F23", "nodes", closed.height, examples=closed.select("node_id"))
+    quality.find("F23", "nodes", closed.height, examples=closed.select("node_id"))
     return table

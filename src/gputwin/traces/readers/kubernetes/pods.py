@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.traces.document import Item
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.kubernetes.labels import models_allowed
 from gputwin.traces.readers.kubernetes.resources import (
     cpu_milli,
@@ -89,7 +89,7 @@ class Pod:
         return self.start_time is not None and self.status in (Status.WAITING, Status.RUNNING)
 
 
-def pod_of(item: Item, sharers: Mapping[str, int], ledger: Ledger) -> Pod:
+def pod_of(item: Item, sharers: Mapping[str, int], quality: QualityLog) -> Pod:
     """Return the pod an item describes; `sharers` are the pods that share a GPU on each node that shares them."""
     metadata, spec, status = item.child("metadata"), item.child("spec"), item.child("status")
     labels = metadata.child("labels").text_fields()
@@ -97,7 +97,7 @@ def pod_of(item: Item, sharers: Mapping[str, int], ledger: Ledger) -> Pod:
     owner = _owner(metadata)
     node_id = spec.text("nodeName") or None
     phase = status.text("phase") or "Unknown"
-    ledger.find("F08", "tasks", phase not in _STATUS, detail="phase")
+    quality.find("F08", "tasks", phase not in _STATUS, detail="phase")
     start = _scheduled_time(status)
     is_over = phase in ("Succeeded", "Failed")
     return Pod(
@@ -107,7 +107,7 @@ def pod_of(item: Item, sharers: Mapping[str, int], ledger: Ledger) -> Pod:
         owner,
         next((labels[name] for name in _ROLES if labels.get(name)), DEFAULT_ROLE),
         _application(owner, labels),
-        _shape(spec, status, sharers.get(node_id or "", 1), ledger),
+        _shape(spec, status, sharers.get(node_id or "", 1), quality),
         _STATUS.get(phase, Status.UNKNOWN),
         _time(metadata, "creationTimestamp"),
         start,
@@ -134,11 +134,11 @@ def _application(owner: Owner | None, labels: Mapping[str, str]) -> str | None:
     return owner.name.removesuffix("-" + labels.get("pod-template-hash", "-"))
 
 
-def _shape(spec: Item, status: Item, sharers: int, ledger: Ledger) -> Shape:
-    requests, limits = pod_requests(spec, ledger), pod_limits(spec, ledger)
+def _shape(spec: Item, status: Item, sharers: int, quality: QualityLog) -> Shape:
+    requests, limits = pod_requests(spec, quality), pod_limits(spec, quality)
     asked, most = gpus(requests), gpus(limits)
     unknown = others(requests)
-    ledger.find("F21", "tasks", bool(unknown), detail=", ".join(sorted(unknown))[:200])
+    quality.find("F21", "tasks", bool(unknown), detail=", ".join(sorted(unknown))[:200])
     priority = spec.number("priority")
     milli = asked.milli
     if sharers > 1 and milli == WHOLE_GPU_MILLI:

@@ -10,7 +10,7 @@ from gputwin.core.errors import UserError
 from gputwin.core.units import CORE_MILLI, parse_quantity
 from gputwin.traces.document import Item
 from gputwin.traces.mig import Gpus, MigInstance, gpus_of, mig_instance
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 
 Amounts = Mapping[str, Fraction]
 
@@ -30,7 +30,7 @@ _MIB = 1 << 20
 _LARGEST_AMOUNT = 10**15
 
 
-def amounts_of(resources: Item, ledger: Ledger) -> dict[str, Fraction]:
+def amounts_of(resources: Item, quality: QualityLog) -> dict[str, Fraction]:
     """Return the amounts of a resource list, in cores, bytes or pieces."""
     amounts: dict[str, Fraction] = {}
     for name, value in resources.value.items():
@@ -39,40 +39,40 @@ def amounts_of(resources: Item, ledger: Ledger) -> dict[str, Fraction]:
         try:
             amount = parse_quantity(text or "0")
         except UserError as error:
-            if not ledger.lenient:
+            if not quality.lenient:
                 raise resources.wrong(name, str(error).partition(";")[0]) from None
-            ledger.find("F03", resources.file, 1, detail=name)
+            quality.find("F03", resources.file, 1, detail=name)
             continue
         if abs(amount) <= _LARGEST_AMOUNT:
             amounts[name] = amount
         else:
-            ledger.find("F11", resources.file, 1, detail=name)
+            quality.find("F11", resources.file, 1, detail=name)
     return amounts
 
 
-def pod_requests(spec: Item, ledger: Ledger) -> Amounts:
+def pod_requests(spec: Item, quality: QualityLog) -> Amounts:
     """Return what the scheduler sets aside for a pod; a container that states only a limit asks for that."""
-    total = _over_containers(spec, lambda item: _limits(item, ledger) | _requests(item, ledger))
-    total |= _requests(spec, ledger)
-    return _sum([total, amounts_of(spec.child("overhead"), ledger)])
+    total = _over_containers(spec, lambda item: _limits(item, quality) | _requests(item, quality))
+    total |= _requests(spec, quality)
+    return _sum([total, amounts_of(spec.child("overhead"), quality)])
 
 
-def pod_limits(spec: Item, ledger: Ledger) -> Amounts:
+def pod_limits(spec: Item, quality: QualityLog) -> Amounts:
     """Return the limits of a pod: of those resources that every container limits."""
-    total = _over_containers(spec, lambda item: _limits(item, ledger))
-    each = [_limits(container, ledger) for container in spec.children("containers")]
+    total = _over_containers(spec, lambda item: _limits(item, quality))
+    each = [_limits(container, quality) for container in spec.children("containers")]
     total = {name: n for name, n in total.items() if all(name in limits for limits in each)}
-    total |= _limits(spec, ledger)
-    overhead = amounts_of(spec.child("overhead"), ledger)
+    total |= _limits(spec, quality)
+    overhead = amounts_of(spec.child("overhead"), quality)
     return {name: n + overhead.get(name, 0) for name, n in total.items()}
 
 
-def _requests(item: Item, ledger: Ledger) -> dict[str, Fraction]:
-    return amounts_of(item.child("resources").child("requests"), ledger)
+def _requests(item: Item, quality: QualityLog) -> dict[str, Fraction]:
+    return amounts_of(item.child("resources").child("requests"), quality)
 
 
-def _limits(item: Item, ledger: Ledger) -> dict[str, Fraction]:
-    return amounts_of(item.child("resources").child("limits"), ledger)
+def _limits(item: Item, quality: QualityLog) -> dict[str, Fraction]:
+    return amounts_of(item.child("resources").child("limits"), quality)
 
 
 def _over_containers(spec: Item, of: Callable[[Item], dict[str, Fraction]]) -> dict[str, Fraction]:

@@ -14,7 +14,7 @@ from dataclasses import replace
 import polars as pl
 
 from gputwin.core.errors import InputError, shorten
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.readers.mapped import frames
 from gputwin.traces.readers.mapped.fields import fields_of
@@ -31,7 +31,7 @@ def recognise(source: Source) -> str | None:
     return MAPPING if is_mapping_file(source) else None
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Raise: without its mapping a table cannot be read, and `ingest` has found none."""
     given = [i.source for i in inputs if i.kind == MAPPING]
     raise InputError(
@@ -41,7 +41,7 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
     )
 
 
-def read_with(mapping: Mapping, inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read_with(mapping: Mapping, inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return the tables of the files by this mapping."""
     clock = frames.Clock()
     parts = []
@@ -49,14 +49,14 @@ def read_with(mapping: Mapping, inputs: Sequence[Input], ledger: Ledger) -> Draf
     for given in inputs:
         source = given.source
         complete = with_units(mapping, source)
-        table = read_text_columns(source, complete.columns, ledger)
-        frame = frames.MAKERS[mapping.table](frames.Parsed(table, complete, source, ledger, clock))
+        table = read_text_columns(source, complete.columns, quality)
+        frame = frames.MAKERS[mapping.table](frames.Parsed(table, complete, source, quality, clock))
         parts.append(_told_apart(frame, source, mapping, len(inputs)))
     if not parts:
         raise InputError("a mapping alone is no trace", remedy="give the table it is for as well")
     if clock.zoneless:
         names = ", ".join(dict.fromkeys(clock.zoneless))
-        ledger.find("F25", inputs[0].source.label, len(set(clock.zoneless)), detail=names)
+        quality.find("F25", inputs[0].source.label, len(set(clock.zoneless)), detail=names)
     meaning = Clock.ABSOLUTE if clock.is_absolute else Clock.RELATIVE
     files = {FILE_NAME: mapping.to_yaml()}
     return Draft({mapping.table: pl.concat(parts)}, meaning, mapping.zone or "UTC", files)
@@ -109,8 +109,8 @@ def _option(mapping: Mapping) -> str:
 def reader_with(mapping: Mapping, title: str) -> Reader:
     """Return the reader of tables by this mapping; it takes every file for one."""
 
-    def read_tables(inputs: Sequence[Input], ledger: Ledger) -> Draft:
-        return read_with(mapping, inputs, ledger)
+    def read_tables(inputs: Sequence[Input], quality: QualityLog) -> Draft:
+        return read_with(mapping, inputs, quality)
 
     return Reader(READER.name, title, (), read_tables, lambda source: TABLE)
 

@@ -8,7 +8,7 @@ from itertools import pairwise, permutations
 import polars as pl
 
 from gputwin.traces.cells import Column, known, times
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.mapped.mapping import Meaning
 
 _FORMATS = {
@@ -93,7 +93,7 @@ def _dates(name: str, values: list[str], slashes: str) -> tuple[Meaning, pl.Seri
     unit = _form(filled, slashes) if filled else None
     if unit is None:
         return None
-    seconds = times(Column(frame, "cell", "", Ledger(lenient=True)), unit, None).seconds
+    seconds = times(Column(frame, "cell", "", QualityLog(lenient=True)), unit, None).seconds
     return (Meaning(name, unit), seconds) if seconds.is_not_null().any() else None
 
 

@@ -10,7 +10,7 @@ import polars as pl
 from gputwin.core.errors import InputError, shorten
 from gputwin.core.units import CORE_MILLI, WHOLE_GPU_MILLI
 from gputwin.traces.cells import Column, Kind, amounts, known, only, times
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.mapped.fields import fields_of
 from gputwin.traces.readers.mapped.mapping import Mapping
 from gputwin.traces.schema import Status
@@ -44,7 +44,7 @@ class Parsed:
     table: pl.DataFrame
     mapping: Mapping
     source: Source
-    ledger: Ledger
+    quality: QualityLog
     clock: Clock
 
     def column(self, name: str) -> pl.Series:
@@ -61,7 +61,7 @@ class Parsed:
             text = cells["cell"].str.strip_chars()
             lower = text.str.to_lowercase()
             return only(text, ~lower.is_in(["", "null", "nan", "nat"]).fill_null(True)).alias(name)
-        column = Column(known(cells), shown, self.source.label, self.ledger)
+        column = Column(known(cells), shown, self.source.label, self.quality)
         if kind == Kind.TIME:
             return self._time(column, meaning.unit).alias(name)
         if kind == Kind.BYTES and not meaning.unit:
@@ -110,7 +110,7 @@ class Parsed:
         strange = (
             self.table.select("_row").with_columns(text.alias("status")).filter(text.is_not_null() & found.is_null())
         )
-        self.ledger.find("F08", self.source.label, strange.height, detail="status", examples=strange)
+        self.quality.find("F08", self.source.label, strange.height, detail="status", examples=strange)
         return found.alias("status")
 
 

@@ -15,7 +15,7 @@ import polars as pl
 
 from gputwin.core.errors import UserError, shorten
 from gputwin.traces.cells import Column, Kind, amounts, known, times
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.mapped.dates import date_forms, dated_columns
 from gputwin.traces.readers.mapped.fields import FIELDS, Field
 from gputwin.traces.readers.mapped.mapping import Mapping, Meaning, checked
@@ -144,7 +144,7 @@ def _readable_share(kind: Kind, unit: str, values: list[str]) -> float:
     frame = known(
         pl.DataFrame({"_row": range(len(values)), "cell": values}, schema={"_row": pl.UInt32, "cell": pl.String})
     )
-    column = Column(frame, "cell", "", Ledger(lenient=True))
+    column = Column(frame, "cell", "", QualityLog(lenient=True))
     read = times(column, unit, None).seconds if kind == Kind.TIME else amounts(column, kind, unit)
     present = int(frame["cell"].is_not_null().sum())
     return float(read.is_not_null().sum()) / present if present else 1.0

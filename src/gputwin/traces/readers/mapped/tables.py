@@ -14,7 +14,7 @@ import polars as pl
 from gputwin.core.errors import InputError, shorten
 from gputwin.traces.jsonlines import read_json_lines
 from gputwin.traces.parquetfile import is_parquet, parquet_columns, read_foreign_parquet, read_parquet_sample
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.sources import Source
 from gputwin.traces.tabular import CsvKind, read_csv
 
@@ -59,7 +59,7 @@ def column_names(source: Source) -> tuple[str, ...]:
         return (first,)
 
 
-def read_text_columns(source: Source, columns: Sequence[str], ledger: Ledger) -> pl.DataFrame:
+def read_text_columns(source: Source, columns: Sequence[str], quality: QualityLog) -> pl.DataFrame:
     """Return the named columns as text and `_row`, the row each stands in; counts the rows read."""
     names = column_names(source)
     missing = [name for name in columns if name not in names]
@@ -71,15 +71,15 @@ def read_text_columns(source: Source, columns: Sequence[str], ledger: Ledger) ->
             remedy=f"the file has {shorten(', '.join(names), 300)}",
         )
     if is_parquet(source):
-        return _from_parquet(source, columns, ledger)
+        return _from_parquet(source, columns, quality)
     if is_json_lines(source):
-        return read_json_lines(source, dict.fromkeys(columns, pl.String()), frozenset(names), ledger, any_scalar=True)
+        return read_json_lines(source, dict.fromkeys(columns, pl.String()), frozenset(names), quality, any_scalar=True)
     # Columns that the mapping leaves out are left out on purpose.
     kind = CsvKind("table", dict.fromkeys(columns, pl.String), ignored=frozenset(names))
     if (separator := separator_of(source)) == ",":
-        return read_csv(source, kind, ledger)
+        return read_csv(source, kind, quality)
     with tempfile.TemporaryDirectory(prefix="gputwin-") as scratch:
-        return read_csv(_with_commas(source, separator, Path(scratch) / "table.csv"), kind, ledger)
+        return read_csv(_with_commas(source, separator, Path(scratch) / "table.csv"), kind, quality)
 
 
 def sample_cells(source: Source) -> dict[str, list[str]]:
@@ -109,11 +109,11 @@ def sample_cells(source: Source) -> dict[str, list[str]]:
     return cells
 
 
-def _from_parquet(source: Source, columns: Sequence[str], ledger: Ledger) -> pl.DataFrame:
+def _from_parquet(source: Source, columns: Sequence[str], quality: QualityLog) -> pl.DataFrame:
     frame = read_foreign_parquet(source, columns)
     if frame.is_empty():
         raise InputError("the file has no rows", file=source.label, remedy="give a file with rows")
-    ledger.read(source.label, frame.height)
+    quality.read(source.label, frame.height)
     return frame.with_row_index("_row", offset=1)
 
 

@@ -15,7 +15,7 @@ from functools import partial
 import polars as pl
 
 from gputwin.core.errors import InputError
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Frame, Input, Reader
 from gputwin.traces.readers.pai2020.instances import instances_of
 from gputwin.traces.readers.pai2020.nodes import nodes_of
@@ -36,14 +36,14 @@ from gputwin.traces.readers.pai2020.tasks import tasks_of
 from gputwin.traces.readers.pai2020.usage import usage_of
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return nodes, tasks, instances and usage as far as the tables at hand tell them."""
-    published = Published.of(inputs, ledger)
+    published = Published.of(inputs, quality)
     if set(published.sources) == {GROUP_TAG.kind}:
         raise InputError(
             "group tags alone make no trace", file=inputs[0].source.label, remedy=f"add {JOB.stem}, whose jobs they tag"
         )
-    joined = with_status(published.frame(JOINED), JOINED, ledger)
+    joined = with_status(published.frame(JOINED), JOINED, quality)
     tables: dict[str, Frame] = {}
     instances: pl.DataFrame | None = None
     if published.has(MACHINE_SPEC, JOINED):

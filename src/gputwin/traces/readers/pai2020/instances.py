@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.pai2020.tables import INSTANCE, IS_RUNNING, Published, with_status
 
 _WORKER = ("job_id", "role", "instance_id")
@@ -12,7 +12,7 @@ _WORKER = ("job_id", "role", "instance_id")
 
 def instances_of(published: Published, joined: pl.DataFrame) -> pl.DataFrame:
     """Return the instances of the instance table, then those of the joined sample; `inst_id` names their job."""
-    parts = [_from_table(part, published.ledger) for part in published.parts(INSTANCE)]
+    parts = [_from_table(part, published.quality) for part in published.parts(INSTANCE)]
     if joined.height:
         parts.append(_from_joined(joined))
     return _told_apart(pl.concat(parts)).drop("inst_name")
@@ -25,8 +25,8 @@ def _identity() -> tuple[pl.Expr, ...]:
     return job.alias("job_id"), role.alias("role"), worker, node.alias("node_id"), pl.col("inst_name", "inst_id")
 
 
-def _from_table(frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
-    return with_status(frame, INSTANCE, ledger).select(
+def _from_table(frame: pl.DataFrame, quality: QualityLog) -> pl.DataFrame:
+    return with_status(frame, INSTANCE, quality).select(
         "_row", *_identity(), "status", "start_time", "end_time", IS_RUNNING
     )
 

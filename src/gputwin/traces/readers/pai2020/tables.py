@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import Input
 from gputwin.traces.schema import STATUS, Status
 from gputwin.traces.sources import Source
@@ -121,13 +121,13 @@ class Published:
     """The files at hand, by table; any of the tables may be absent. Each table must be read once: reading counts."""
 
     sources: Mapping[str, Sequence[Source]]
-    ledger: Ledger
+    quality: QualityLog
 
     @classmethod
-    def of(cls, inputs: Sequence[Input], ledger: Ledger) -> Published:
+    def of(cls, inputs: Sequence[Input], quality: QualityLog) -> Published:
         """Return the inputs sorted by table."""
         kinds = dict.fromkeys(i.kind for i in inputs)
-        return cls({kind: [i.source for i in inputs if i.kind == kind] for kind in kinds}, ledger)
+        return cls({kind: [i.source for i in inputs if i.kind == kind] for kind in kinds}, quality)
 
     def has(self, *kinds: CsvKind) -> bool:
         """Return whether any of the tables is there."""
@@ -135,19 +135,19 @@ class Published:
 
     def frame(self, kind: CsvKind) -> pl.DataFrame:
         """Return a table's rows, those of several files one after the other; none where it is absent."""
-        files = [read_csv(source, kind, self.ledger) for source in self.sources.get(kind.kind, ())]
+        files = [read_csv(source, kind, self.quality) for source in self.sources.get(kind.kind, ())]
         return pl.concat(files) if files else pl.DataFrame(schema={"_row": pl.UInt32, **kind.columns})
 
     def parts(self, kind: CsvKind) -> Iterator[pl.DataFrame]:
         """Yield the same rows in parts."""
         for source in self.sources.get(kind.kind, ()):
-            yield from read_csv_parts(source, kind, self.ledger)
+            yield from read_csv_parts(source, kind, self.quality)
 
 
-def with_status(frame: pl.DataFrame, kind: CsvKind, ledger: Ledger) -> pl.DataFrame:
+def with_status(frame: pl.DataFrame, kind: CsvKind, quality: QualityLog) -> pl.DataFrame:
     """Return the frame with canonical statuses; words the publisher does not list become unknown (rule F08)."""
     strange = frame.filter(~pl.col("status").is_in(list(_STATUS)))
-    ledger.find(
+    quality.find(
         "F08", kind.stem or kind.kind, strange.height, detail="status", examples=strange.select("_row", "status")
     )
     status = pl.col("status").replace_strict(_STATUS, default=Status.UNKNOWN, return_dtype=STATUS)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, WHOLE_GPU_MILLI
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.pai2020.tables import (
     GROUP_TAG,
     IS_RUNNING,
@@ -32,12 +32,12 @@ _WORST_FIRST = (Status.RUNNING, Status.WAITING, Status.FAILED, Status.CANCELLED,
 
 def tasks_of(published: Published, joined: pl.DataFrame, instances: pl.DataFrame | None) -> pl.DataFrame:
     """Return the tasks. `instances` stands in for an absent task table, and for an absent job table tells `inst_id`."""
-    ledger = published.ledger
-    of_table = with_status(published.frame(TASK), TASK, ledger)
+    quality = published.quality
+    of_table = with_status(published.frame(TASK), TASK, quality)
     of_sample = joined.join(of_table, on=_NAMES, how="anti", maintain_order="left").unique(
         _NAMES, keep="first", maintain_order=True
     )
-    tasks = pl.concat([_planned(of_table, ledger), _planned(of_sample, ledger)], how="diagonal")
+    tasks = pl.concat([_planned(of_table, quality), _planned(of_sample, quality)], how="diagonal")
     if instances is not None and not published.has(TASK):
         derived = _from_instances(instances).join(tasks, on=_TASK, how="anti", maintain_order="left")
         tasks = pl.concat([tasks, derived], how="diagonal")
@@ -64,7 +64,7 @@ def tasks_of(published: Published, joined: pl.DataFrame, instances: pl.DataFrame
     )
 
 
-def _planned(frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+def _planned(frame: pl.DataFrame, quality: QualityLog) -> pl.DataFrame:
     """Return tasks with their requests; a GPU request that its devices cannot share evenly is rounded (rule F10)."""
     percent = pl.col("plan_gpu").fill_null(0)
     devices = pl.when(percent == 0).then(0).otherwise(pl.max_horizontal((percent / 100).ceil(), 1))
@@ -88,7 +88,7 @@ def _planned(frame: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     )
     given = pl.col("gpu_count") * pl.col("gpu_milli")
     uneven = tasks.filter((given - percent * WHOLE_GPU_MILLI / 100).abs() > _ROUNDING_MILLI)
-    ledger.find("F10", "tasks", uneven.height, detail="plan_gpu", examples=uneven.select("_row", *_TASK, "plan_gpu"))
+    quality.find("F10", "tasks", uneven.height, detail="plan_gpu", examples=uneven.select("_row", *_TASK, "plan_gpu"))
     return tasks.drop("plan_gpu")
 
 
@@ -116,9 +116,9 @@ def _from_jobs(jobs: pl.DataFrame) -> pl.DataFrame:
 
 def _jobs(published: Published) -> pl.DataFrame:
     """Return the jobs of the job table. What it calls a job's start is when it was submitted."""
-    ledger = published.ledger
-    jobs = _distinct(published.frame(JOB), "job_name", JOB, ledger)
-    return with_status(jobs, JOB, ledger).rename({"job_name": "job_id", "start_time": "submit_time"}).drop("_row")
+    quality = published.quality
+    jobs = _distinct(published.frame(JOB), "job_name", JOB, quality)
+    return with_status(jobs, JOB, quality).rename({"job_name": "job_id", "start_time": "submit_time"}).drop("_row")
 
 
 def _jobs_behind(instances: pl.DataFrame | None) -> pl.DataFrame:
@@ -133,18 +133,18 @@ def _tags(published: Published, jobs: pl.DataFrame) -> pl.DataFrame:
     """Return the group tags of `jobs`, one row per `inst_id`; tags of other jobs are dropped (rule F07)."""
     tags = published.frame(GROUP_TAG)
     strays = tags.join(jobs, on="inst_id", how="anti", maintain_order="left")
-    published.ledger.find("F07", GROUP_TAG.stem, strays.height, examples=strays.select("_row", "inst_id"))
+    published.quality.find("F07", GROUP_TAG.stem, strays.height, examples=strays.select("_row", "inst_id"))
     ours = tags.join(jobs, on="inst_id", how="semi", maintain_order="left") if strays.height else tags
-    return _distinct(ours, "inst_id", GROUP_TAG, published.ledger).select(
+    return _distinct(ours, "inst_id", GROUP_TAG, published.quality).select(
         "inst_id", "user", "group", "workload", pl.col("gpu_type_spec").alias("gpu_models_allowed")
     )
 
 
-def _distinct(frame: pl.DataFrame, key: str, kind: CsvKind, ledger: Ledger) -> pl.DataFrame:
+def _distinct(frame: pl.DataFrame, key: str, kind: CsvKind, quality: QualityLog) -> pl.DataFrame:
     """Return the frame with one row per key: rows without one (rule Q01) and later rows of the same (Q02) go."""
     nameless = frame[key].is_null()
-    ledger.find("Q01", kind.stem, int(nameless.sum()), detail=key, examples=frame.select("_row").filter(nameless))
+    quality.find("Q01", kind.stem, int(nameless.sum()), detail=key, examples=frame.select("_row").filter(nameless))
     named = frame.filter(~nameless) if nameless.any() else frame
     first = named[key].is_first_distinct()
-    ledger.find("Q02", kind.stem, int((~first).sum()), detail=key, examples=named.select("_row", key).filter(~first))
+    quality.find("Q02", kind.stem, int((~first).sum()), detail=key, examples=named.select("_row", key).filter(~first))
     return named.filter(first) if not first.all() else named

@@ -23,7 +23,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError
 from gputwin.core.units import MIB_PER_GIB
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.readers.philly.job_log import looks_like_log, read_log
 from gputwin.traces.sources import Source
@@ -86,11 +86,11 @@ def _numbered() -> pl.Expr:
     return pl.format("job-{}", "_row").alias("job_id")
 
 
-def _jobs(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, JOBS, ledger)
+def _jobs(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, JOBS, quality)
     copies = frame.filter(~pl.struct(*JOBS.columns).is_first_distinct())
-    ledger.find("F05", "tasks", copies.height, examples=copies)
-    frame = to_unix_seconds(frame, "timestamp", JOB_ZONE, source.label, ledger)
+    quality.find("F05", "tasks", copies.height, examples=copies)
+    frame = to_unix_seconds(frame, "timestamp", JOB_ZONE, source.label, quality)
     return _with_gang(frame, "num_gpus").select(
         "_row",
         _numbered(),
@@ -102,10 +102,10 @@ def _jobs(source: Source, ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _attempts(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, ATTEMPTS, ledger)
+def _attempts(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, ATTEMPTS, quality)
     # Its mean and share of zeros contradict the published waits, and it is zero for the first 26,807 rows.
-    ledger.find("F04", source.label, 1, detail="wait_time looks like a simulator's output")
+    quality.find("F04", source.label, 1, detail="wait_time looks like a simulator's output")
     return _with_gang(frame, "gpu_num").select(
         "_row",
         _numbered(),
@@ -116,27 +116,27 @@ def _attempts(source: Source, ledger: Ledger) -> pl.DataFrame:
     )
 
 
-def _runtimes(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, RUNTIMES, ledger)
+def _runtimes(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, RUNTIMES, quality)
     return frame.select("_row", _numbered(), pl.col("runtime").alias("duration_seconds"))
 
 
-def _node_series(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = to_unix_seconds(read_csv(source, NODE_SEQUENCE, ledger), "time", MACHINE_ZONE, source.label, ledger)
+def _node_series(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = to_unix_seconds(read_csv(source, NODE_SEQUENCE, quality), "time", MACHINE_ZONE, source.label, quality)
     # Dropped here and counted once: below, a row of the file becomes two of the table.
     missing = frame.filter(pl.col("time").is_null())
-    ledger.find("Q01", "series", missing.height, examples=missing)
+    quality.find("Q01", "series", missing.height, examples=missing)
     named = frame.drop_nulls("time").rename({"active": "active_nodes", "total": "total_nodes"})
     return named.unpivot(
         ["active_nodes", "total_nodes"], index=["_row", "time"], variable_name="metric", value_name="value"
     )
 
 
-def _machines(source: Source, ledger: Ledger) -> pl.DataFrame:
-    frame = read_csv(source, MACHINES, ledger)
+def _machines(source: Source, quality: QualityLog) -> pl.DataFrame:
+    frame = read_csv(source, MACHINES, quality)
     gib = pl.col("single GPU mem").str.extract(r"^\s*(\d+(?:\.\d+)?)\s*G(?:i?B)?\s*$").cast(pl.Float64)
     strange = frame.filter(pl.col("single GPU mem").is_not_null() & gib.is_null())
-    ledger.find("F08", "nodes", strange.height, detail="single GPU mem", examples=strange)
+    quality.find("F08", "nodes", strange.height, detail="single GPU mem", examples=strange)
     return frame.select(
         "_row",
         pl.col("machineId").str.strip_chars().alias("node_id"),
@@ -154,7 +154,7 @@ _MAKERS = {
 }
 
 
-def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return tasks (with instances from the job log), nodes from a machine list and series from a node sequence."""
     tables: dict[str, pl.DataFrame] = {}
     for item in inputs:
@@ -167,9 +167,9 @@ def read(inputs: Sequence[Input], ledger: Ledger) -> Draft:
                 remedy=f"give one of these files, not their folder: {', '.join(same)}",
             )
         if make is None:
-            tables |= read_log(item.source, JOB_ZONE, ledger)
+            tables |= read_log(item.source, JOB_ZONE, quality)
         else:
-            tables[table] = make(item.source, ledger)
+            tables[table] = make(item.source, quality)
     kinds = {item.kind for item in inputs}
     clock = Clock.RELATIVE if kinds <= {RUNTIMES.kind, MACHINES.kind} else Clock.ABSOLUTE
     return Draft(tables, clock, zone=MACHINE_ZONE if kinds <= {NODE_SEQUENCE.kind, MACHINES.kind} else JOB_ZONE)

@@ -14,7 +14,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError
 from gputwin.traces.document import Item, read_json
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.schema import Status
 from gputwin.traces.sources import Source
 from gputwin.traces.walltime import to_unix_seconds
@@ -53,24 +53,24 @@ def looks_like_log(source: Source) -> bool:
     return head.startswith(b"[") and b'"jobid"' in head and b'"attempts"' in head
 
 
-def read_log(source: Source, zone: str, ledger: Ledger) -> dict[str, pl.DataFrame]:
+def read_log(source: Source, zone: str, quality: QualityLog) -> dict[str, pl.DataFrame]:
     """Return the tasks, and the instances of each attempt, of a job log whose times are wall times of `zone`."""
     jobs = read_json(source)
     if not isinstance(jobs, list) or not jobs:
         raise InputError("expected a list of jobs", file=source.label, remedy="give the publisher's cluster_job_log")
-    ledger.read(source.label, len(jobs))
+    quality.read(source.label, len(jobs))
     rows = _Rows()
     seen: set[str] = set()
     for i, job in enumerate(jobs):
         _add_job(Item.of(source.label, f"[{i}]", job), i + 1, rows, seen)
     tasks = pl.DataFrame(rows.jobs, schema=_JOBS, orient="row")
     strange = tasks.filter(pl.col("status").is_not_null() & ~pl.col("status").is_in(list(_STATUS)))
-    ledger.find("F08", "tasks", strange.height, detail="status", examples=strange.select("_row", "status"))
+    quality.find("F08", "tasks", strange.height, detail="status", examples=strange.select("_row", "status"))
     tasks = tasks.with_columns(pl.col("status").replace_strict(_STATUS, default=Status.UNKNOWN, return_dtype=pl.String))
-    tasks = to_unix_seconds(tasks, "submit_time", zone, source.label, ledger)
+    tasks = to_unix_seconds(tasks, "submit_time", zone, source.label, quality)
     attempts = pl.DataFrame(rows.attempts, schema=_ATTEMPTS, orient="row")
     for column in ("start_time", "end_time"):
-        attempts = to_unix_seconds(attempts, column, zone, source.label, ledger)
+        attempts = to_unix_seconds(attempts, column, zone, source.label, quality)
     tasks = _with_lives(tasks, attempts)
     shares = pl.DataFrame(rows.shares, schema=_SHARES, orient="row")
     return {"tasks": tasks, "instances": _instances(tasks, attempts, shares)}

@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from gputwin.core.errors import InputError
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.reader import READERS, Clock, Draft, Input, Reader
 from gputwin.traces.readers.slurm import fields
 from gputwin.traces.readers.slurm.request import with_request
@@ -57,12 +57,12 @@ _KEY = ("job_id", "role")
 _PLACE = ("_file", "_row")
 
 
-def _with_identity(frame: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+def _with_identity(frame: pl.DataFrame, source: Source, quality: QualityLog) -> pl.DataFrame:
     """Return the jobs' own rows with job, role and group; step rows are folded away."""
     is_bad = ~frame["JobID"].str.contains(fields.JOB_ID).fill_null(False)
-    fields.check(frame, "JobID", is_bad, "is not a job id", source, ledger)
+    fields.check(frame, "JobID", is_bad, "is not a job id", source, quality)
     nameless = frame.filter(is_bad)
-    ledger.find("Q01", "tasks", nameless.height, examples=nameless.select("_row", "JobName", "Submit"))
+    quality.find("Q01", "tasks", nameless.height, examples=nameless.select("_row", "JobName", "Submit"))
     number, task, part, step = (pl.col("JobID").str.extract(fields.JOB_ID, i) for i in (1, 2, 3, 4))
     frame = frame.filter(~is_bad).with_columns(
         pl.concat_str(number, task, separator="_", ignore_nulls=True).alias("job_id"),
@@ -73,20 +73,22 @@ def _with_identity(frame: pl.DataFrame, source: Source, ledger: Ledger) -> pl.Da
     )
     jobs, steps = frame.filter(~pl.col("_is_step")), frame.filter("_is_step")
     orphans = steps.join(jobs, on=["Cluster", "_allocation"], how="anti", nulls_equal=True)
-    ledger.find("F07", "tasks", orphans.height, detail="step without its job", examples=orphans.select("_row", "JobID"))
+    quality.find(
+        "F07", "tasks", orphans.height, detail="step without its job", examples=orphans.select("_row", "JobID")
+    )
     return jobs
 
 
-def _with_life(jobs: pl.DataFrame, source: Source, ledger: Ledger, zone: str) -> pl.DataFrame:
+def _with_life(jobs: pl.DataFrame, source: Source, quality: QualityLog, zone: str) -> pl.DataFrame:
     """Return the records with status, times and the time each ran."""
     state = jobs["State"].str.extract("^([A-Za-z_]+)").str.to_uppercase()
     strange = jobs.filter(state.is_not_null() & ~state.is_in(list(_STATUS)))
-    ledger.find("F08", "tasks", strange.height, detail="State", examples=strange.select("_row", "State"))
+    quality.find("F08", "tasks", strange.height, detail="State", examples=strange.select("_row", "State"))
     jobs = jobs.with_columns(
         state.replace_strict(_STATUS, default=Status.UNKNOWN, return_dtype=pl.String).alias("status")
     )
     for name in ("Submit", "Start", "End"):
-        jobs = jobs.with_columns(fields.times(jobs, name, source, ledger, zone).alias(name))
+        jobs = jobs.with_columns(fields.times(jobs, name, source, quality, zone).alias(name))
     is_running = pl.col("status") == Status.RUNNING
     # A record that ended in a requeue is waiting again, but it has run.
     is_waiting = (pl.col("status") == Status.WAITING) & ~pl.col("State").str.starts_with("REQUEUED")
@@ -94,8 +96,8 @@ def _with_life(jobs: pl.DataFrame, source: Source, ledger: Ledger, zone: str) ->
     began = ~is_waiting & (pl.col("NodeList") != "None assigned").fill_null(True)
     elapsed = pl.coalesce("ElapsedRaw", "Elapsed", pl.col("End") - pl.col("Start"))
     return jobs.with_columns(
-        fields.numbers(jobs, "ElapsedRaw", source, ledger),
-        fields.durations(jobs, "Elapsed", source, ledger),
+        fields.numbers(jobs, "ElapsedRaw", source, quality),
+        fields.durations(jobs, "Elapsed", source, quality),
     ).with_columns(
         pl.col("Submit").alias("submit_time"),
         pl.when(began).then("Start").alias("start_time"),
@@ -105,7 +107,7 @@ def _with_life(jobs: pl.DataFrame, source: Source, ledger: Ledger, zone: str) ->
     )
 
 
-def _without_copies(records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+def _without_copies(records: pl.DataFrame, quality: QualityLog) -> pl.DataFrame:
     """Return one record per job, role and submit time: the most advanced one."""
     ranked = records.sort(
         pl.col("end_time").is_not_null(), pl.col("start_time").is_not_null(), "_file", "_row", maintain_order=True
@@ -113,20 +115,20 @@ def _without_copies(records: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
     kept = ranked.unique((*_KEY, "_since"), keep="last", maintain_order=True)
     # A pending array is one row of the file: it is lost only when none of its tasks is left.
     lost = records.unique(_PLACE, maintain_order=True).join(kept, on=_PLACE, how="anti")
-    ledger.find("Q02", "tasks", lost.height, detail="copies of a record", examples=lost.select("_row", "JobID"))
+    quality.find("Q02", "tasks", lost.height, detail="copies of a record", examples=lost.select("_row", "JobID"))
     return kept
 
 
-def _with_array_tasks(jobs: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+def _with_array_tasks(jobs: pl.DataFrame, source: Source, quality: QualityLog) -> pl.DataFrame:
     """Return the records with each pending array in the form of its tasks."""
     is_range = jobs["job_id"].str.contains("[", literal=True).fill_null(False)
     ranges = jobs.filter(is_range)
     if ranges.is_empty():
         return jobs
-    names, cut = fields.array_numbers(ranges, source, ledger)
+    names, cut = fields.array_numbers(ranges, source, quality)
     unread = ranges.filter(names.is_null())
-    ledger.find("Q01", "tasks", unread.height, examples=unread.select("_row", "JobID"))
-    ledger.find("F24", "tasks", int(cut.sum()), examples=ranges.filter(cut).select("_row", "JobID"))
+    quality.find("Q01", "tasks", unread.height, examples=unread.select("_row", "JobID"))
+    quality.find("F24", "tasks", int(cut.sum()), examples=ranges.filter(cut).select("_row", "JobID"))
     _check_size(names, source)
     stem = pl.col("job_id").str.extract(r"^([^\[]*)", 1)
     tasks = ranges.with_columns(names.alias("_task")).drop_nulls("_task").explode("_task")
@@ -201,17 +203,17 @@ def _instances(records: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _records(source: Source, number: int, ledger: Ledger, zone: str) -> pl.DataFrame:
+def _records(source: Source, number: int, quality: QualityLog, zone: str) -> pl.DataFrame:
     """Return the records of one file in canonical columns, and the nodes of each as `hosts`."""
-    jobs = _with_life(_with_identity(fields.read_table(source, ledger), source, ledger), source, ledger, zone)
-    jobs = jobs.with_columns(fields.hosts(jobs, source, ledger).alias("hosts"), pl.lit(number).alias("_file"))
+    jobs = _with_life(_with_identity(fields.read_table(source, quality), source, quality), source, quality, zone)
+    jobs = jobs.with_columns(fields.hosts(jobs, source, quality).alias("hosts"), pl.lit(number).alias("_file"))
     _check_size(jobs["hosts"], source)
-    return _with_array_tasks(with_request(jobs, source, ledger), source, ledger)
+    return _with_array_tasks(with_request(jobs, source, quality), source, quality)
 
 
-def read(inputs: Sequence[Input], ledger: Ledger, zone: str = "UTC") -> Draft:
+def read(inputs: Sequence[Input], quality: QualityLog, zone: str = "UTC") -> Draft:
     """Return the tasks and, where the files list nodes, the instances of one or more `sacct` texts."""
-    records = pl.concat([_records(item.source, i, ledger, zone) for i, item in enumerate(inputs)])
+    records = pl.concat([_records(item.source, i, quality, zone) for i, item in enumerate(inputs)])
     if records.is_empty():
         raise InputError(
             "steps but no jobs", file=inputs[0].source.label, remedy="export the jobs, with or without their steps"
@@ -219,7 +221,7 @@ def read(inputs: Sequence[Input], ledger: Ledger, zone: str = "UTC") -> Draft:
     if records["Cluster"].n_unique() > 1:
         qualified = pl.concat_str("Cluster", "job_id", separator="/", ignore_nulls=True)
         records = records.with_columns(qualified.alias("job_id"))
-    in_order = _without_copies(records, ledger).sort("_since", "_file", "_row", nulls_last=True)
+    in_order = _without_copies(records, quality).sort("_since", "_file", "_row", nulls_last=True)
     tables = {"tasks": _tasks(in_order)}
     if any("NodeList" in fields.present(item.source) for item in inputs):
         tables["instances"] = _instances(in_order)

@@ -9,7 +9,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError, shorten
 from gputwin.core.units import parse_slurm_duration
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.slurm.names import expand_array, expand_hosts
 from gputwin.traces.sources import Source
 from gputwin.traces.walltime import to_unix_seconds
@@ -68,7 +68,7 @@ def recognise(source: Source) -> str | None:
     return "jobs" if names & {"JobID", "JobIDRaw"} and names & (set(USED) - {"JobID"}) else None
 
 
-def read_table(source: Source, ledger: Ledger) -> pl.DataFrame:
+def read_table(source: Source, quality: QualityLog) -> pl.DataFrame:
     """Return the fields in use as text (null for blank and absent ones), with `_row`; counts the rows read."""
     source.check_text()
     header = _header(source)
@@ -80,10 +80,10 @@ def read_table(source: Source, ledger: Ledger) -> pl.DataFrame:
     lines = lines.filter((pl.col("line").str.strip_chars() != "") & (pl.col("line") != lines["line"][0]))
     if lines.is_empty():
         raise InputError("the file has no rows", file=source.label, remedy="give a file with jobs")
-    ledger.read(source.label, lines.height)
+    quality.read(source.label, lines.height)
     surplus = [name for name in header if name and name not in _BY_LOWER_CASE.values()]
-    ledger.find("F02", source.label, len(surplus), detail=shorten(", ".join(surplus), 200))
-    cells = _complete(lines.with_columns(pl.col("line").str.split("|")), len(header), source, ledger)
+    quality.find("F02", source.label, len(surplus), detail=shorten(", ".join(surplus), 200))
+    cells = _complete(lines.with_columns(pl.col("line").str.split("|")), len(header), source, quality)
     id_field = "JobID" if "JobID" in header else "JobIDRaw"
     columns = []
     for name in USED:
@@ -96,25 +96,25 @@ def read_table(source: Source, ledger: Ledger) -> pl.DataFrame:
     return cells.select("_row", *columns)
 
 
-def _complete(lines: pl.DataFrame, width: int, source: Source, ledger: Ledger) -> pl.DataFrame:
+def _complete(lines: pl.DataFrame, width: int, source: Source, quality: QualityLog) -> pl.DataFrame:
     """Return the lines with as many fields as the header; another is an error, or dropped where that is allowed."""
     found = lines["line"].list.len()
     odd = lines.filter(found != width)
-    if odd.height and not ledger.lenient:
+    if odd.height and not quality.lenient:
         raise InputError(
             f"{odd['line'].list.len()[0]} fields instead of {width}",
             file=source.label,
             row=int(odd["_row"][0]),
             remedy="a name may contain '|': export with --delimiter, or pass --lenient to drop such lines",
         )
-    ledger.find("F20", source.label, odd.height, examples=odd.select("_row", pl.col("line").list.join("|")))
+    quality.find("F20", source.label, odd.height, examples=odd.select("_row", pl.col("line").list.join("|")))
     return lines.filter(found == width)
 
 
-def check(frame: pl.DataFrame, name: str, is_bad: pl.Series, problem: str, source: Source, ledger: Ledger) -> None:
+def check(frame: pl.DataFrame, name: str, is_bad: pl.Series, problem: str, source: Source, quality: QualityLog) -> None:
     """Raise for the first cell of a field that is bad, or count such cells as unknown where that is allowed."""
     bad = frame.filter(is_bad & frame[name].is_not_null()).select("_row", name)
-    if bad.height and not ledger.lenient:
+    if bad.height and not quality.lenient:
         raise InputError(
             f"'{shorten(bad[name][0])}' {problem}",
             file=source.label,
@@ -122,7 +122,7 @@ def check(frame: pl.DataFrame, name: str, is_bad: pl.Series, problem: str, sourc
             field=name,
             remedy="fix the cell, or pass --lenient to treat such cells as unknown",
         )
-    ledger.find("F03", source.label, bad.height, detail=name, examples=bad)
+    quality.find("F03", source.label, bad.height, detail=name, examples=bad)
 
 
 def _known(frame: pl.DataFrame, name: str) -> pl.DataFrame:
@@ -131,40 +131,40 @@ def _known(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     return frame.select("_row", pl.when(~cell.str.to_lowercase().is_in(_NOTHING)).then(cell).alias(name))
 
 
-def times(frame: pl.DataFrame, name: str, source: Source, ledger: Ledger, zone: str) -> pl.Series:
+def times(frame: pl.DataFrame, name: str, source: Source, quality: QualityLog, zone: str) -> pl.Series:
     """Return a field as Unix seconds; wall times are those of `zone`."""
     cells = _known(frame, name)
     epoch = cells[name].str.extract(r"^(\d{9,11})$").cast(pl.Float64)
     wall = cells.filter(epoch.is_null())
-    wall = to_unix_seconds(wall, name, zone, source.label, ledger, _TIME_FORMAT)
+    wall = to_unix_seconds(wall, name, zone, source.label, quality, _TIME_FORMAT)
     joined = cells.select("_row").join(wall, on="_row", how="left", maintain_order="left")
     return joined[name].cast(pl.Float64).fill_null(epoch)
 
 
-def numbers(frame: pl.DataFrame, name: str, source: Source, ledger: Ledger) -> pl.Series:
+def numbers(frame: pl.DataFrame, name: str, source: Source, quality: QualityLog) -> pl.Series:
     """Return a field as numbers; Slurm may shorten large counts with K or M (1024 each)."""
     cells = _known(frame, name)
     scale = cells[name].str.extract(r"([KM])$").replace_strict({"K": 1024.0, "M": 1024.0**2}, default=1.0)
     values = cells[name].str.extract(r"^(\d{1,15}(?:\.\d{1,9})?)[KM]?$").cast(pl.Float64) * scale.cast(pl.Float64)
-    check(cells, name, values.is_null(), "is not a number", source, ledger)
+    check(cells, name, values.is_null(), "is not a number", source, quality)
     return values.alias(name)
 
 
-def durations(frame: pl.DataFrame, name: str, source: Source, ledger: Ledger) -> pl.Series:
+def durations(frame: pl.DataFrame, name: str, source: Source, quality: QualityLog) -> pl.Series:
     """Return a field of [days-]hours:minutes:seconds as seconds."""
-    return mapped(frame, name, parse_slurm_duration, pl.Float64(), "a duration", source, ledger)
+    return mapped(frame, name, parse_slurm_duration, pl.Float64(), "a duration", source, quality)
 
 
-def hosts(frame: pl.DataFrame, source: Source, ledger: Ledger) -> pl.Series:
+def hosts(frame: pl.DataFrame, source: Source, quality: QualityLog) -> pl.Series:
     """Return the node list as lists of node names."""
     cells = frame.select("_row", pl.when(pl.col("NodeList") != "None assigned").then("NodeList").alias("NodeList"))
-    return mapped(cells, "NodeList", expand_hosts, pl.List(pl.String), "a list of nodes", source, ledger)
+    return mapped(cells, "NodeList", expand_hosts, pl.List(pl.String), "a list of nodes", source, quality)
 
 
-def array_numbers(frame: pl.DataFrame, source: Source, ledger: Ledger) -> tuple[pl.Series, pl.Series]:
+def array_numbers(frame: pl.DataFrame, source: Source, quality: QualityLog) -> tuple[pl.Series, pl.Series]:
     """Return the task numbers of each pending array, and whether Slurm cut them short."""
     inside = frame.select("_row", pl.col("JobID").str.extract(r"\[([^\]]*)\]").alias("JobID"))
-    names = mapped(inside, "JobID", expand_array, pl.List(pl.String), "a list of array tasks", source, ledger)
+    names = mapped(inside, "JobID", expand_array, pl.List(pl.String), "a list of array tasks", source, quality)
     return names, inside["JobID"].str.contains("...", literal=True)
 
 
@@ -175,7 +175,7 @@ def mapped(
     dtype: pl.DataType,
     what: str,
     source: Source,
-    ledger: Ledger,
+    quality: QualityLog,
 ) -> pl.Series:
     """Return `parse` of each cell of a field, worked out once per distinct text; `what` it is, for messages."""
     texts = frame[name].drop_nulls().unique(maintain_order=True)
@@ -188,6 +188,6 @@ def mapped(
             bad.append(text)
             values.append(None)
     if bad:
-        check(frame, name, frame[name].is_in(bad).fill_null(False), f"is not {what}", source, ledger)
+        check(frame, name, frame[name].is_in(bad).fill_null(False), f"is not {what}", source, quality)
     table = pl.DataFrame({name: texts, "_value": pl.Series(values, dtype=dtype)})
     return frame.select(name).join(table, on=name, how="left", maintain_order="left")["_value"].alias(name)

@@ -9,7 +9,7 @@ import polars as pl
 
 from gputwin.core.units import CORE_MILLI, MINUTE, parse_slurm_memory, parse_slurm_tres
 from gputwin.traces.mig import gpus_of, mig_instance
-from gputwin.traces.quality import Ledger
+from gputwin.traces.quality import QualityLog
 from gputwin.traces.readers.slurm import fields
 from gputwin.traces.sources import Source
 
@@ -63,18 +63,18 @@ def _memory(text: str) -> dict[str, object]:
     return {"mib": _positive(mib), "per": per}
 
 
-def with_request(jobs: pl.DataFrame, source: Source, ledger: Ledger) -> pl.DataFrame:
+def with_request(jobs: pl.DataFrame, source: Source, quality: QualityLog) -> pl.DataFrame:
     """Return the records with the canonical columns of who asked and for what."""
     for name in ("ReqTRES", "AllocTRES"):
-        jobs = jobs.with_columns(fields.mapped(jobs, name, _tres, _TRES, "a list of resources", source, ledger))
-    jobs = jobs.with_columns(fields.mapped(jobs, "ReqMem", _memory, _MEMORY, "a size", source, ledger))
+        jobs = jobs.with_columns(fields.mapped(jobs, name, _tres, _TRES, "a list of resources", source, quality))
+    jobs = jobs.with_columns(fields.mapped(jobs, "ReqMem", _memory, _MEMORY, "a size", source, quality))
     for name in ("ReqCPUS", "AllocCPUS", "NCPUS", "NNodes", "AllocNodes", "ReqNodes", "Priority", "Restarts"):
-        jobs = jobs.with_columns(fields.numbers(jobs, name, source, ledger))
+        jobs = jobs.with_columns(fields.numbers(jobs, name, source, quality))
     jobs = jobs.with_columns(
-        fields.numbers(jobs, "TimelimitRaw", source, ledger), fields.durations(jobs, "Timelimit", source, ledger)
+        fields.numbers(jobs, "TimelimitRaw", source, quality), fields.durations(jobs, "Timelimit", source, quality)
     )
-    _report_others(jobs, ledger)
-    return _rounded(_totals(jobs), ledger).with_columns(
+    _report_others(jobs, quality)
+    return _rounded(_totals(jobs), quality).with_columns(
         pl.col("JobName").alias("application"),
         pl.col("User").alias("user"),
         pl.coalesce("Account", "Partition").alias("tenant"),
@@ -114,19 +114,19 @@ def _totals(jobs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _rounded(jobs: pl.DataFrame, ledger: Ledger) -> pl.DataFrame:
+def _rounded(jobs: pl.DataFrame, quality: QualityLog) -> pl.DataFrame:
     """Return the totals as whole amounts per node, rounded up and counted where they do not divide (rule F10)."""
     for name in ("cpu_milli", "memory_mib", "gpu_count"):
         each = jobs[name] / jobs["instances"]
         uneven = jobs.filter(each != each.ceil())
         examples = uneven.select("_row", "JobID", name, "instances")
-        ledger.find("F10", "tasks", uneven.height, detail=f"{name} over its nodes", examples=examples)
+        quality.find("F10", "tasks", uneven.height, detail=f"{name} over its nodes", examples=examples)
         jobs = jobs.with_columns(each.ceil().alias(name))
     return jobs
 
 
-def _report_others(jobs: pl.DataFrame, ledger: Ledger) -> None:
+def _report_others(jobs: pl.DataFrame, quality: QualityLog) -> None:
     asked = pl.col("ReqTRES").struct.field("others")
     found = jobs.filter(asked.is_not_null()).select("_row", "JobID", asked)
     names = ", ".join(found["others"].unique().sort())
-    ledger.find("F21", "tasks", found.height, detail=names[:200], examples=found)
+    quality.find("F21", "tasks", found.height, detail=names[:200], examples=found)

@@ -1,6 +1,6 @@
-"""The ladder from theory to the trace: simulations that drop one assumption of M/M/c after the other.
+"""From theory to the trace in steps: simulations that drop one assumption of M/M/c after the other.
 
-Where the wait jumps from one rung to the next, the assumption dropped there is the one that does not hold.
+Where the wait jumps from one step to the next, the assumption dropped there is the one that does not hold.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gputwin.simulation.run import run
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.waits import job_times
 from gputwin.simulation.workload import Workload
-from gputwin.studies.validation.planted import Jobs, workload_of_jobs
+from gputwin.studies.validation.queue_workload import Jobs, arrays_of
 from gputwin.studies.validation.theory import Figures
 
 Floats = NDArray[np.float64]
@@ -30,8 +30,8 @@ SEEDS = 3
 ON_NODES = "real nodes"
 
 
-class Rung(NamedTuple):
-    """One step of the ladder: the assumption dropped since the one before, and what the simulation then says."""
+class AssumptionStep(NamedTuple):
+    """The assumption dropped since the one before, and what the simulation then says."""
 
     name: str
     dropped: str
@@ -41,8 +41,8 @@ class Rung(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What the ladder is climbed with: the trace's jobs as the engine's arrays, the cluster, and the rules."""
+class StepInput:
+    """What the steps are simulated from: the trace's jobs as the engine's arrays, the cluster, and the rules."""
 
     workload: Workload
     jobs: Offered
@@ -60,25 +60,27 @@ class Subject:
         return int((self.workload.jobs["gpu_milli"] > 0).sum())
 
 
-def climb(subject: Subject, *, workers: int | None = None) -> tuple[list[Rung], Record]:
-    """Return the rungs from a simulation of M/M/c to that of the trace on its nodes, and the last one's jobs."""
-    # The last rung takes longest: it begins first.
-    tasks = [(ON_NODES, 0), *((rung, k) for rung, _, seeds in RUNGS for k in range(seeds))]
-    jobs = subject.workload.size * len(tasks)
+def simulate_steps(given: StepInput, *, workers: int | None = None) -> tuple[list[AssumptionStep], Record]:
+    """Return the steps from a simulation of M/M/c to that of the trace on its nodes, and the last one's jobs."""
+    # The last step takes longest: it begins first.
+    tasks = [(ON_NODES, 0), *((step, k) for step, _, seeds in STEPS for k in range(seeds))]
+    jobs = given.workload.size * len(tasks)
     with Batch(workers=workers_for(jobs) if workers is None else workers) as batch:
-        shared = batch.share(subject)
-        last, *found = batch.map(climb_one, [(shared, subject.cluster, rung, k) for rung, k in tasks])
-    rungs, at = [], 0
-    for name, dropped, seeds in RUNGS:
+        shared = batch.share(given)
+        last, *found = batch.map(simulate_step, [(shared, given.cluster, step, k) for step, k in tasks])
+    steps, at = [], 0
+    for name, dropped, seeds in STEPS:
         part = found[at : at + seeds]
         at += seeds
         means = [f.mean_wait or 0.0 for f in part]
         average = Figures(*(float(np.mean([getattr(f, field) for f in part])) for field in Figures._fields))
-        rungs.append(Rung(name, dropped, average, (max(means) - min(means)) / 2))
-    rungs.append(
-        Rung(ON_NODES, "any free GPU will do (no nodes, GPU models, CPU or memory)", _measured(subject, last), 0.0)
+        steps.append(AssumptionStep(name, dropped, average, (max(means) - min(means)) / 2))
+    steps.append(
+        AssumptionStep(
+            ON_NODES, "any free GPU will do (no nodes, GPU models, CPU or memory)", _measured(given, last), 0.0
+        )
     )
-    return rungs, last
+    return steps, last
 
 
 def measure(record: Record, capacity: float, begin: float, until: float) -> Figures:
@@ -99,12 +101,12 @@ def measure(record: Record, capacity: float, begin: float, until: float) -> Figu
     )
 
 
-def climb_one(subject: Subject, cluster: Cluster, rung: str, k: int) -> Any:
-    """Return the figures of one rung on a cluster in its k-th draw; of the last rung, what became of the jobs."""
-    on_it = replace(subject, cluster=cluster)
-    if rung == ON_NODES:
+def simulate_step(given: StepInput, cluster: Cluster, step: str, k: int) -> Any:
+    """Return the figures of one step on a cluster in its k-th draw; of the last step, what became of the jobs."""
+    on_it = replace(given, cluster=cluster)
+    if step == ON_NODES:
         return _on_nodes(on_it)
-    return _RUNG[rung](on_it, stream(subject.scenario.seed, "ladder", k))
+    return _SIMULATE[step](on_it, stream(given.scenario.seed, "ladder", k))
 
 
 def _poisson(jobs: Offered, rng: np.random.Generator) -> Floats:
@@ -112,72 +114,72 @@ def _poisson(jobs: Offered, rng: np.random.Generator) -> Floats:
     return np.sort(rng.uniform(jobs.begin, jobs.until, jobs.submit.size))
 
 
-def _slots(subject: Subject, submit: Floats, service: Floats) -> Figures:
+def _slots(given: StepInput, submit: Floats, service: Floats) -> Figures:
     """Return the figures of single-slot jobs on as many slots as the cluster has for the mean job."""
-    jobs = subject.jobs
-    count = max(round(subject.gpus / jobs.gpus_per_job), 1)
-    planted = Jobs(submit, service)
-    return _figures(subject, workload_of_jobs(planted), pool_of(count), np.ones(submit.size), count)
+    jobs = given.jobs
+    count = max(round(given.gpus / jobs.gpus_per_job), 1)
+    drawn = Jobs(submit, service)
+    return _figures(given, arrays_of(drawn), pool_of(count), np.ones(submit.size), count)
 
 
-def _memoryless(subject: Subject, rng: np.random.Generator) -> Figures:
-    jobs = subject.jobs
+def _memoryless(given: StepInput, rng: np.random.Generator) -> Figures:
+    jobs = given.jobs
     service = rng.exponential(1.0, jobs.submit.size)
-    return _slots(subject, _poisson(jobs, rng), service * jobs.mean_run / service.mean())
+    return _slots(given, _poisson(jobs, rng), service * jobs.mean_run / service.mean())
 
 
-def _real_times(subject: Subject, rng: np.random.Generator) -> Figures:
-    return _slots(subject, _poisson(subject.jobs, rng), rng.permutation(subject.jobs.run))
+def _real_times(given: StepInput, rng: np.random.Generator) -> Figures:
+    return _slots(given, _poisson(given.jobs, rng), rng.permutation(given.jobs.run))
 
 
-def _real_sizes(subject: Subject, rng: np.random.Generator) -> Figures:
-    jobs = subject.jobs
+def _real_sizes(given: StepInput, rng: np.random.Generator) -> Figures:
+    jobs = given.jobs
     order = rng.permutation(jobs.submit.size)
-    return _pooled(subject, _poisson(jobs, rng), jobs.run[order], jobs.gpus[order])
+    return _pooled(given, _poisson(jobs, rng), jobs.run[order], jobs.gpus[order])
 
 
-def _real_arrivals(subject: Subject, rng: np.random.Generator) -> Figures:
-    takes = subject.workload.jobs["gpu_milli"] > 0
-    jobs, older = subject.workload.jobs[takes], subject.workload.older
+def _real_arrivals(given: StepInput, rng: np.random.Generator) -> Figures:
+    takes = given.workload.jobs["gpu_milli"] > 0
+    jobs, older = given.workload.jobs[takes], given.workload.older
     gpus = jobs["gpu_milli"] / WHOLE_GPU_MILLI
-    return _pooled(subject, jobs["submit"], jobs["duration"], gpus, None if older is None else older[takes])
+    return _pooled(given, jobs["submit"], jobs["duration"], gpus, None if older is None else older[takes])
 
 
 def _pooled(
-    subject: Subject, submit: Floats, service: Floats, gpus: Floats, older: NDArray[np.bool_] | None = None
+    given: StepInput, submit: Floats, service: Floats, gpus: Floats, older: NDArray[np.bool_] | None = None
 ) -> Figures:
     """Return the figures on one pool of single GPUs: whole ones as a gang, the rest as a share of one more."""
     order = np.argsort(submit, kind="stable")
     submit, service, gpus = submit[order], service[order], gpus[order]
     whole = gpus >= 1
     # A job of 2.5 GPUs takes three: only jobs below one GPU share.
-    planted = Jobs(
+    drawn = Jobs(
         submit,
         service,
         milli=np.where(whole, WHOLE_GPU_MILLI, np.maximum(np.rint(gpus * WHOLE_GPU_MILLI), 1)).astype(np.int64),
         instances=np.where(whole, np.ceil(gpus - 1e-9), 1).astype(np.int64),
     )
-    workload = replace(workload_of_jobs(planted), older=None if older is None else older[order])
-    return _figures(subject, workload, pool_of(subject.gpus), planted.size, subject.gpus)
+    workload = replace(arrays_of(drawn), older=None if older is None else older[order])
+    return _figures(given, workload, pool_of(given.gpus), drawn.size, given.gpus)
 
 
-def _on_nodes(subject: Subject) -> Record:
-    takes = subject.workload.jobs["gpu_milli"] / WHOLE_GPU_MILLI
-    return _record(subject, subject.workload, subject.cluster, takes, subject.scenario.seed)
+def _on_nodes(given: StepInput) -> Record:
+    takes = given.workload.jobs["gpu_milli"] / WHOLE_GPU_MILLI
+    return _record(given, given.workload, given.cluster, takes, given.scenario.seed)
 
 
-def _figures(subject: Subject, workload: Workload, cluster: Cluster, gpus: Floats, capacity: float) -> Figures:
-    record = _record(subject, workload, cluster, gpus)
-    return measure(record, capacity, subject.jobs.begin, subject.jobs.until)
+def _figures(given: StepInput, workload: Workload, cluster: Cluster, gpus: Floats, capacity: float) -> Figures:
+    record = _record(given, workload, cluster, gpus)
+    return measure(record, capacity, given.jobs.begin, given.jobs.until)
 
 
-def _measured(subject: Subject, record: Record) -> Figures:
-    return measure(record, subject.gpus, subject.jobs.begin, subject.jobs.until)
+def _measured(given: StepInput, record: Record) -> Figures:
+    return measure(record, given.gpus, given.jobs.begin, given.jobs.until)
 
 
-def _record(subject: Subject, workload: Workload, cluster: Cluster, gpus: Floats, seed: int = 0) -> Record:
+def _record(given: StepInput, workload: Workload, cluster: Cluster, gpus: Floats, seed: int = 0) -> Record:
     """Return what became of the jobs that take GPUs."""
-    rules = subject.scenario
+    rules = given.scenario
     done = run(workload, cluster, rules.scheduler, seed=seed, attribute=False, changes=rules.changes)
     times, takes = job_times(done), gpus > 0
     submit = np.where(times.has_wait, times.submit, np.nan)
@@ -189,13 +191,13 @@ def pool_of(count: int) -> Cluster:
     return Cluster("pool", (NodeGroup("gpu", count, 1),))
 
 
-_RUNG: dict[str, Callable[[Subject, np.random.Generator], Figures]] = {
+_SIMULATE: dict[str, Callable[[StepInput, np.random.Generator], Figures]] = {
     "M/M/c, simulated": _memoryless,
     "real run times": _real_times,
     "real sizes": _real_sizes,
     "real arrivals": _real_arrivals,
 }
-RUNGS: tuple[tuple[str, str, int], ...] = (
+STEPS: tuple[tuple[str, str, int], ...] = (
     ("M/M/c, simulated", "", SEEDS),
     ("real run times", "run times are exponential", SEEDS),
     ("real sizes", "all jobs are of one size, whatever their length", SEEDS),

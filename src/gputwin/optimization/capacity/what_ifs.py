@@ -15,7 +15,7 @@ FASTER = 1.25
 
 
 @dataclass(frozen=True)
-class Lever:
+class WhatIf:
     """One change of the rules, and the target's figure it gives at the planned capacity."""
 
     name: str
@@ -26,19 +26,19 @@ class Lever:
     """Relative to the plan's own; None where that is 0 or one of the two has no value."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the lever as plain data."""
+        """Return the what-if as plain data."""
         value = self.value if math.isfinite(self.value) else None
         return {"name": self.name, "what": self.what, "value_seconds": value, "change": self.change}
 
 
-def pull(trace: Trace, setting: Setting, at: Point, batch: Batch) -> tuple[Lever, ...]:
-    """Return each lever's figure on the plan's nodes, everything else as planned.
+def simulate_what_ifs(trace: Trace, setting: Setting, at: Point, batch: Batch) -> tuple[WhatIf, ...]:
+    """Return each what-if's figure on the plan's nodes, everything else as planned.
 
     What is as planned already, and what does not go with the plan's other rules, is left out.
     """
     changed = []
     models = {g.gpu_model or "" for g in setting.cluster.groups if g.gpus}
-    levers: list[tuple[str, str, dict[str, Any]]] = [
+    what_ifs: list[tuple[str, str, dict[str, Any]]] = [
         ("predictive ordering", "shortest job first, durations known", {"order": "sjf"}),
         ("strict order", "nobody overtakes", {"backfill": "strict"}),
         ("backfill", "EASY: who delays nobody may overtake", {"backfill": "easy"}),
@@ -50,7 +50,7 @@ def pull(trace: Trace, setting: Setting, at: Point, batch: Batch) -> tuple[Lever
             {"speed": {"by_model": dict.fromkeys(models, FASTER)}},
         ),
     ]
-    for name, what, fields in levers:
+    for name, what, fields in what_ifs:
         scenario = setting.scenario.with_(**fields)
         if scenario == setting.scenario:
             continue
@@ -61,7 +61,7 @@ def pull(trace: Trace, setting: Setting, at: Point, batch: Batch) -> tuple[Lever
         changed.append((name, what, batch.share(setting_of(trace, setting.cluster, scenario, setting.target))))
     points = batch.map(evaluate, [(s, at.counts) for _, _, s in changed])
     return tuple(
-        Lever(name, what, point.value, _change(at.value, point.value))
+        WhatIf(name, what, point.value, _change(at.value, point.value))
         for (name, what, _), point in zip(changed, points, strict=True)
     )
 

@@ -1,4 +1,4 @@
-"""Planted models: jobs drawn as a queueing model says, run by the engine on GPUs that are its servers."""
+"""Workloads of queueing models: jobs drawn as a queueing model says, run by the engine on GPUs that are its servers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def servers(count: int, gpus: int = 1, cpu_milli: int | None = None) -> Cluster:
     return Cluster("servers", (NodeGroup("node", count, gpus, cpu_milli=cpu_milli),))
 
 
-def workload_of_jobs(jobs: Jobs) -> Workload:
+def arrays_of(jobs: Jobs) -> Workload:
     """Return the jobs as the engine's arrays."""
     count = jobs.submit.size
     columns = np.column_stack(
@@ -59,7 +59,7 @@ def workload_of_jobs(jobs: Jobs) -> Workload:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ServedJobs:
     """What became of each job, in order of arrival."""
 
     submit: Floats
@@ -73,10 +73,10 @@ class Outcome:
         return self.start - self.submit
 
 
-def serve(jobs: Jobs, cluster: Cluster, scheduler: Scheduler | None = None) -> Outcome:
+def serve(jobs: Jobs, cluster: Cluster, scheduler: Scheduler | None = None) -> ServedJobs:
     """Return what the engine makes of the jobs, in line where no other rule is given."""
-    records = run(workload_of_jobs(jobs), cluster, scheduler or IN_LINE, attribute=False).world.queue.jobs
-    return Outcome(records["submit"], records["start"], records["end"], records["outcome"] == _LOST)
+    records = run(arrays_of(jobs), cluster, scheduler or IN_LINE, attribute=False).world.queue.jobs
+    return ServedJobs(records["submit"], records["start"], records["end"], records["outcome"] == _LOST)
 
 
 def poisson(rng: np.random.Generator, rate: float, count: int) -> Floats:
