@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy._core._multiarray_umath import __cpu_baseline__, __cpu_features__
+from scipy.optimize import linprog
 
 from gputwin.simulation.planning.max_min import worth_of
 from gputwin.simulation.planning.shares import isolated_shares
@@ -128,3 +134,46 @@ def test_allox_by_hand() -> None:
     """A: 30 s slow, 7.5 s fast. B: 6 s slow, 4 s fast: 7.5 + 6 beats 4 + 11.5. If B takes 60 s slow, both go fast."""
     assert planned("allox", two([[1, 4], [1, 1.5]], [30, 6])).alone.tolist() == [[0, 1], [1, 0]]
     assert planned("allox", two([[1, 4], [0.1, 1.5]], [30, 6])).alone[:, 1].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_first_come_first_served_raises_each_job_as_far_as_those_before_it_leave_room(seed: int) -> None:
+    """Of many more jobs than there are GPUs; the oracle raises one job after the other with HiGHS."""
+    rng = np.random.default_rng(seed)
+    gpus = rng.choice([1.0, 2.0, 4.0, 8.0], 60)
+    case = snapshot_of(("a", "b", "c"), np.full(3, 12.0), rng.lognormal(0, 1.0, (60, 3)), gpus=gpus)
+    best = _one_after_the_other(case)
+    assert planned("hierarchical-fifo", case).throughputs(case) == pytest.approx(best, rel=1e-3, abs=1e-3)
+
+
+def _one_after_the_other(case: Snapshot) -> Floats:
+    jobs, models = case.throughputs.shape
+    rates = np.zeros((jobs, jobs * models))
+    times, held = np.zeros_like(rates), np.zeros((models, jobs * models))
+    for i in range(jobs):
+        mine = slice(i * models, (i + 1) * models)
+        rates[i, mine], times[i, mine], held[:, mine] = case.throughputs[i], 1.0, case.gpus[i] * np.eye(models)
+    best = np.zeros(jobs)
+    for i in range(jobs):
+        limits = np.concatenate([-best * (1 - 1e-6), np.ones(jobs), case.capacity])
+        found = linprog(-rates[i], A_ub=np.concatenate([-rates, times, held]), b_ub=limits, bounds=(0, 1))
+        best[i] = max(-found.fun, 0.0)
+    return best
+
+
+def test_plans_are_the_same_to_the_last_bit_on_other_processors() -> None:
+    """Without wide vector instructions, and with the linear algebra of a processor of 2008."""
+    without = [name for name, has in __cpu_features__.items() if has and name not in __cpu_baseline__]
+    older = {"NPY_DISABLE_CPU_FEATURES": " ".join(without), "OPENBLAS_CORETYPE": "Nehalem", "OMP_NUM_THREADS": "1"}
+    here, there = (
+        subprocess.run(
+            [sys.executable, "-W", "ignore", "-m", "tests.simulation.planning.print_plans"],
+            env={**os.environ, **processor},
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for processor in ({}, older)
+    )
+    assert here.count("\n") == len(PLANNERS.names())
+    assert here == there

@@ -8,9 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from gputwin.simulation.planning.products import Floats, crossed, solve_small, weighted_rows
 
 
 @dataclass(frozen=True)
@@ -62,7 +61,10 @@ class Elimination:
         held = share * self.gpus
         self.above = np.concatenate([held * apart, -self.p.level[:, None]], axis=1)
         self.below = np.concatenate([held, np.zeros((len(held), 1))], axis=1)
-        rest = -(self.above.T @ (self.above / self.pivot[:, None]) + self.below.T @ (self.below / self.total[:, None]))
+        rest = -(
+            crossed(self.above, self.above / self.pivot[:, None])
+            + crossed(self.below, self.below / self.total[:, None])
+        )
         index = np.arange(held.shape[1])
         rest[index, index] += (1.0 + damping) * (self.gpus * held).sum(axis=0) + gpus
         if not self.has_level:
@@ -73,11 +75,8 @@ class Elimination:
         """Return y, by its parts of rate, time and GPUs, and τ."""
         rate = (rate - self.mean * time) / self.pivot
         time = time / self.total
-        right = np.append(gpus, level) - self.above.T @ rate - self.below.T @ time
-        try:
-            border = np.linalg.solve(self.rest, right)
-        except np.linalg.LinAlgError:
-            border = np.full_like(right, np.nan)
-        rate = rate - self.above @ border / self.pivot
-        time = time - self.below @ border / self.total - self.mean * rate
+        right = np.append(gpus, level) - weighted_rows(self.above, rate) - weighted_rows(self.below, time)
+        border = solve_small(self.rest, right)
+        rate = rate - (self.above * border).sum(axis=1) / self.pivot
+        time = time - (self.below * border).sum(axis=1) / self.total - self.mean * rate
         return rate, time, border[:-1], float(border[-1])

@@ -13,7 +13,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gputwin.simulation.planning.elimination import Elimination, Floats, SharingProgram, Solution
+from gputwin.simulation.planning.elimination import Elimination, SharingProgram, Solution
+from gputwin.simulation.planning.products import Floats, dot
 
 TOLERANCE = 1e-8
 MOST_STEPS = 60
@@ -40,7 +41,7 @@ class _Point:
 
     def times(self, other: _Point) -> float:
         """Return the scalar product."""
-        return float((self.x * other.x).sum()) + self.level * other.level
+        return dot(self.x, other.x) + self.level * other.level
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,7 @@ class _Method:
         """Return the product of the transposed G with a value for each constraint."""
         z = self.split(flat)
         x = z.time[:, None] + self.gpus * z.gpus - z.share - self.p.rate * z.rate[:, None]
-        return _Point(x, float(self.p.level @ z.rate))
+        return _Point(x, dot(self.p.level, z.rate))
 
     def equilibrate(self) -> tuple[Floats, _Point]:
         """Return factors of rows and columns that bring the largest entry of each near 1."""
@@ -151,7 +152,7 @@ class _Method:
             of_shares = np.maximum(np.maximum(of_jobs, 1.0 / rows.share), self.gpus / rows.gpus) * inverse
             of_level = float((p.level / rows.rate).max()) / columns.level or 1.0
             rows = self.split(rows.joined() * np.sqrt(by_row.joined()))
-            columns = _Point(columns.x * np.sqrt(of_shares), columns.level * of_level**0.5)
+            columns = _Point(columns.x * np.sqrt(of_shares), columns.level * float(np.sqrt(of_level)))
         return rows.joined(), columns
 
     def factor(self, ratio: Floats, damping: float = 0.0) -> None:
@@ -188,8 +189,8 @@ class _Method:
         for _ in range(MOST_STEPS):
             dual = self.transposed(at.price).plus(at.tau, self.cost)
             primal = at.slack + self.product(at.point) - self.right * at.tau
-            scales = at.kappa + self.cost.times(at.point) + float(self.right @ at.price)
-            gap = float(at.slack @ at.price)
+            scales = at.kappa + self.cost.times(at.point) + dot(self.right, at.price)
+            gap = dot(at.slack, at.price)
             if self.is_optimal(at, primal, dual, gap, tolerance):
                 return Solution(at.point.x / at.tau, at.point.level / at.tau, True)
             mean = (gap + at.kappa * at.tau) / (at.slack.size + 1)
@@ -198,7 +199,8 @@ class _Method:
                 self.factor(at.slack / at.price, damping)
                 alone = self.newton(_Point(-self.cost.x, -self.cost.level), self.right)
                 ahead = self.direction(at, alone, residuals, 1.0, -at.slack * at.price, -at.kappa * at.tau)
-                centering = min(max((1.0 - at.longest(ahead)) ** 3, _LEAST_CENTERING), 1.0)
+                left = 1.0 - at.longest(ahead)
+                centering = min(max(left * left * left, _LEAST_CENTERING), 1.0)
                 aim = centering * mean
                 products = aim - at.slack * at.price - ahead.slack * ahead.price
                 product = aim - at.kappa * at.tau - ahead.kappa * ahead.tau
@@ -217,7 +219,7 @@ class _Method:
         off_shares = float(np.abs(dual.x / self.column_scale.x).max()) / at.tau
         off_level = abs(dual.level) / self.column_scale.level / at.tau
         worth = abs(self.cost.times(at.point)) / at.tau
-        closed = gap / at.tau**2 <= tolerance * (self.unit + worth)
+        closed = gap / (at.tau * at.tau) <= tolerance * (self.unit + worth)
         return bool(max(off_rows, off_shares, off_level) <= tolerance and closed)
 
     def direction(
@@ -236,8 +238,8 @@ class _Method:
         primal, dual, scales = residuals
         wanted = products / at.price
         point, price = self.newton(_Point(-share * dual.x, -share * dual.level), -share * primal - wanted)
-        rest = share * scales + product / at.tau + self.cost.times(point) + float(self.right @ price)
-        slope = at.kappa / at.tau - self.cost.times(alone[0]) - float(self.right @ alone[1])
+        rest = share * scales + product / at.tau + self.cost.times(point) + dot(self.right, price)
+        slope = at.kappa / at.tau - self.cost.times(alone[0]) - dot(self.right, alone[1])
         tau = rest / slope
         point, price = point.plus(tau, alone[0]), price + tau * alone[1]
         slack = wanted - at.slack / at.price * price

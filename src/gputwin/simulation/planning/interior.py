@@ -11,7 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from gputwin.simulation.planning.elimination import Elimination, Floats, SharingProgram, Solution
+from gputwin.simulation.planning.elimination import Elimination, SharingProgram, Solution
+from gputwin.simulation.planning.products import Floats, dot
 
 TOLERANCE = 1e-8
 MOST_STEPS = 60
@@ -107,10 +108,10 @@ class _Method:
         for _ in range(MOST_STEPS):
             primal = _minus(self.b, self.times(x, level))
             dual = self.c - self.transposed(y) - z
-            dual_level = -self.p.level_gain + float(self.p.level @ y.rate)
-            gap = x @ z
+            dual_level = -self.p.level_gain + dot(self.p.level, y.rate)
+            gap = dot(x, z)
             off = max(np.abs(primal.rate).max(), np.abs(primal.time).max(), np.abs(primal.gpus).max())
-            worth = self.p.level_gain * level - float(self.c @ x)
+            worth = self.p.level_gain * level - dot(self.c, x)
             is_feasible = off <= tolerance and max(np.abs(dual).max(), abs(dual_level)) <= tolerance
             if is_feasible and gap <= tolerance * (1.0 + abs(worth)):
                 return self.split(x).x, level, True
@@ -119,8 +120,9 @@ class _Method:
                 weights = self.split(d)
                 self.elimination.factor(weights.x, weights.s, weights.u, weights.w, damping)
                 dx, _, _, dz = self.step(d, z, primal, dual, dual_level, -x * z)
-                ahead = (x + _longest(x, dx) * dx) @ (z + _longest(z, dz) * dz)
-                target = (ahead / gap) ** 3 * gap / self.size
+                ahead = dot(x + _longest(x, dx) * dx, z + _longest(z, dz) * dz)
+                closed = ahead / gap
+                target = closed * closed * closed * gap / self.size
                 dx, dlevel, dy, dz = self.step(d, z, primal, dual, dual_level, target - x * z - dx * dz)
                 step_x, step_z = (min(1.0, _SHORTEN * _longest(a, b, 1e30)) for a, b in ((x, dx), (z, dz)))
                 if min(step_x, step_z) > _STALLED:

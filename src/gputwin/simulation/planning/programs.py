@@ -20,11 +20,11 @@ def raise_levels(
 ) -> tuple[Plan, float]:
     """Return the plan that maximises the least of throughput / worth, and that level.
 
-    Jobs whose `worth` is 0 have no level, but get at least `least` steps a second if that is given.
+    Jobs whose `worth` is 0 have no level, but get at least `least` steps a second if that is given, else nothing.
     """
-    active = snapshot.can_run
-    part = snapshot.of(active)
     demand = np.zeros(len(worth)) if least is None else least
+    active = snapshot.can_run & ((worth > 0) | (demand > 0))
+    part = snapshot.of(active)
     program = SharingProgram(
         rate=part.throughputs,
         level=worth[active],
@@ -80,8 +80,10 @@ def vertex(program: SharingProgram) -> tuple[Floats, float]:
     jobs, models = program.rate.shape
     column = np.arange(jobs * models)
     job, model = np.divmod(column, models)
-    level = sparse.csr_array(program.level[:, None])
-    rate = sparse.csr_array((-program.rate.ravel(), (job, column)), shape=(jobs, jobs * models))
+    # In units of each job's highest rate, so that what HiGHS tolerates is a share of it.
+    top = program.rate.max(axis=1)
+    level = sparse.csr_array((program.level / top)[:, None])
+    rate = sparse.csr_array((-(program.rate / top[:, None]).ravel(), (job, column)), shape=(jobs, jobs * models))
     time = sparse.csr_array((np.ones(column.size), (job, column)), shape=(jobs, jobs * models))
     held = sparse.csr_array((program.gpus[job], (model, column)), shape=(models, jobs * models))
     nothing = sparse.csr_array((jobs + models, 1))
@@ -89,7 +91,7 @@ def vertex(program: SharingProgram) -> tuple[Floats, float]:
     found = linprog(
         -np.append(program.gain.ravel(), program.level_gain),
         A_ub=matrix.tocsr(),
-        b_ub=np.concatenate([-program.least, np.ones(jobs), program.capacity]),
+        b_ub=np.concatenate([-program.least / top, np.ones(jobs), program.capacity]),
         bounds=[(0, None)] * column.size + [(None, None)],
         method="highs",
     )

@@ -17,6 +17,8 @@ TIGHT = 1e-5
 """A job is saturated if its throughput exceeds the level by less than this share of it."""
 SLACK = 1e-6
 """Share of what jobs have reached that rounding may take from them again, so that a plan exists."""
+NOTHING = 1e-6
+"""A share of time this small is none."""
 
 
 def water_fill(snapshot: Snapshot, weights: Weights) -> Plan:
@@ -27,21 +29,40 @@ def water_fill(snapshot: Snapshot, weights: Weights) -> Plan:
     """
     norm = proportional_throughputs(snapshot) / snapshot.gpus
     is_open = snapshot.can_run.copy()
-    reached = np.zeros(len(snapshot.ids))
+    reached, kept = np.zeros(len(snapshot.ids)), np.zeros(len(snapshot.ids))
     plan = Plan.of(np.zeros_like(snapshot.throughputs))
     while is_open.any():
         weight = np.where(is_open, weights(snapshot, is_open), 0.0)
         raised = weight > 0
         if not raised.any():
             break
-        plan, level = raise_levels(snapshot, weight * norm, reached * norm * (1.0 - SLACK))
-        level = max(level, 0.0)
+        plan, level = raise_levels(snapshot, weight * norm, kept * norm)
+        plan, level = _within(snapshot, plan), max(level, 0.0)
         target = reached + level * weight
         with np.errstate(divide="ignore", invalid="ignore"):
-            surplus = np.where(raised, (plan.throughputs(snapshot) / norm - target) / np.maximum(target, 1e-12), np.inf)
+            got = plan.throughputs(snapshot) / norm
+            surplus = np.where(raised, (got - target) / np.maximum(target, 1e-12), np.inf)
         reached = np.where(raised, target, reached)
-        is_open &= ~(raised & (surplus <= max(TIGHT, 1.001 * float(surplus.min()))))
+        # No more than this plan gives, so that the next round has a plan at all.
+        kept = np.minimum(reached * (1.0 - SLACK), got)
+        is_saturated = raised & (surplus <= max(TIGHT, 1.001 * float(surplus.min())))
+        is_open &= ~is_saturated & ~_gets_nothing(snapshot, plan, is_saturated)
     return plan
+
+
+def _within(snapshot: Snapshot, plan: Plan) -> Plan:
+    """Return the plan without what rounding has given beyond the time of jobs and the GPUs there are."""
+    held = (plan.alone * snapshot.gpus[:, None]).sum(axis=0)
+    there = snapshot.capacity > 0
+    beyond = max((held[there] / snapshot.capacity[there]).max(initial=1.0), plan.alone.sum(axis=1).max(initial=1.0))
+    return Plan.of(plan.alone / beyond)
+
+
+def _gets_nothing(snapshot: Snapshot, plan: Plan, is_saturated: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Return the jobs that run only where a saturated job that got nothing could run too: no GPU is left there."""
+    without = is_saturated & (plan.alone.sum(axis=1) <= NOTHING)
+    is_full = (snapshot.throughputs[without] > 0).any(axis=0)
+    return ~(snapshot.throughputs[:, ~is_full] > 0).any(axis=1)
 
 
 def by_weight(snapshot: Snapshot, is_open: npt.NDArray[np.bool_]) -> Floats:
