@@ -19,7 +19,8 @@ def dot(a: Floats, b: Floats) -> float:
 
 def weighted_rows(rows: Floats, weights: Floats) -> Floats:
     """Return the sum of the rows, each times its weight."""
-    return (rows * weights[:, None]).sum(axis=0)
+    summed: Floats = (rows * weights[:, None]).sum(axis=0)
+    return summed
 
 
 def crossed(a: Floats, b: Floats) -> Floats:
