@@ -62,7 +62,8 @@ def _gets_nothing(snapshot: Snapshot, plan: Plan, is_saturated: npt.NDArray[np.b
     """Return the jobs that run only where a saturated job that got nothing could run too: no GPU is left there."""
     without = is_saturated & (plan.alone.sum(axis=1) <= NOTHING)
     is_full = (snapshot.throughputs[without] > 0).any(axis=0)
-    return ~np.any(snapshot.throughputs[:, ~is_full] > 0, axis=1)
+    nowhere: npt.NDArray[np.bool_] = ~np.any(snapshot.throughputs[:, ~is_full] > 0, axis=1)
+    return nowhere
 
 
 def by_weight(snapshot: Snapshot, is_open: npt.NDArray[np.bool_]) -> Floats:
