@@ -164,12 +164,12 @@ def compare(service: Service, options: Options, progress: Callable[[str], None] 
     progress("foresight")
     limits = (options.minimum, options.maximum, options.violation_budget)
     words, run = best_in_hindsight(parts[1], shown, terms, demands, fills, *limits, price)
-    told = score(run, shown, terms, need)
+    shown_on = score(run, shown, terms, need)
     for row in rows:
         # What a rule did could have been planned as well.
-        if preference(row.shown_on, options.violation_budget) < preference(told, options.violation_budget):
-            words, run, told = f"what {row.rule} did", row.run, row.shown_on
-    rows.append(Row(FORESIGHT, words, {}, told, told, run))
+        if preference(row.shown_on, options.violation_budget) < preference(shown_on, options.violation_budget):
+            words, run, shown_on = f"what {row.rule} did", row.run, row.shown_on
+    rows.append(Row(FORESIGHT, words, {}, shown_on, shown_on, run))
     return Comparison(
         tuple(rows),
         _bound(parts[1], shown, options, price, penalty, target),

@@ -49,16 +49,19 @@ def run(
         raise UserError("a job and --tenant exclude one another; give one of them")
     if job == "longest":
         job = result.jobs.sort(pl.col("wait_seconds").fill_null(-1.0), descending=True)["job_id"][0]
-    told = explain(result, job)
+    explanation = explain(result, job)
 
     def render() -> None:
-        for line in told.story():
+        for line in explanation.story():
             say(line)
-        if told.could_have_started:
-            rows = [[k, "not before" if v is None else format_duration(v)] for k, v in told.could_have_started.items()]
+        if explanation.could_have_started:
+            rows = [
+                [k, "not before" if v is None else format_duration(v)]
+                for k, v in explanation.could_have_started.items()
+            ]
             table("It could have started after", ["with", "waiting"], rows)
-        if told.holders:
-            rows = [[h["job_id"], h["tenant"], f"{h['gpus']:g}", f"{h['gpu_hours']:,.2f}"] for h in told.holders]
+        if explanation.holders:
+            rows = [[h["job_id"], h["tenant"], f"{h['gpus']:g}", f"{h['gpu_hours']:,.2f}"] for h in explanation.holders]
             table("Who held what it needed", ["job", "tenant", "GPUs", "GPU-hours during the wait"], rows)
 
-    emit(told.to_json(), json, render)
+    emit(explanation.to_json(), json, render)

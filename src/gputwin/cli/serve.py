@@ -48,11 +48,11 @@ def run(
     from gputwin.server.settings import Settings
 
     settings = Settings(workspace, host, port, token, tuple(name or ())).check()
-    told = {"url": settings.url, "workspace": str(workspace), "needs_token": settings.token is not None}
+    started = {"url": settings.url, "workspace": str(workspace), "needs_token": settings.token is not None}
 
     def listening() -> None:
         if json or not quiet:
-            emit(told, json, lambda: say(f"gputwin is at {settings.url} (Ctrl-C stops it)"))
+            emit(started, json, lambda: say(f"gputwin is at {settings.url} (Ctrl-C stops it)"))
             sys.stdout.flush()
 
     serve(settings, listening)

@@ -252,7 +252,7 @@ def run(
         warnings = warn_of_overload(part_of(scenario, opened), target, scenario.load_scale)
         step("simulating")
         doubts: list[str] = []
-        result = simulate_scenario(scenario, opened, target, note=doubts.append, told=_told(step))
+        result = simulate_scenario(scenario, opened, target, note=doubts.append, on_progress=_on_progress(step))
         for doubt in doubts:
             warn(doubt)
         if output is not None:
@@ -274,7 +274,7 @@ def run(
     emit(data, json, lambda: show_run(result, view, output, compared), lambda: result.jobs)
 
 
-def _told(step: Step) -> Callable[[World], None]:
+def _on_progress(step: Step) -> Callable[[World], None]:
     """Return a function that shows how many of the jobs have arrived."""
     from gputwin.simulation.engine.world import ARRIVAL
 

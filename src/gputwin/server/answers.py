@@ -105,7 +105,7 @@ async def settled(make: Callable[[], Found], seconds: float = 0.0) -> Found:
     return found
 
 
-def told(found: Found) -> Any:
+def answer_of(found: Found) -> Any:
     """Return a document as it is, a task under way as 202, a failed one as a mistake."""
     if isinstance(found, dict):
         return Json(found)

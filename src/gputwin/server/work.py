@@ -81,11 +81,11 @@ def _keep(trace: Trace, traces: Path, name: str) -> dict[str, Any]:
 def simulate_run(*, step: Step, scenario: dict[str, Any], key: str, store: str) -> dict[str, Any]:
     """Keep the run of a scenario in the store and return its id."""
 
-    def told(world: World) -> None:
+    def on_progress(world: World) -> None:
         step("simulating", min(int(world.loop[ARRIVAL]) / max(world.queue.jobs.size, 1), 1.0))
 
     step("preparing the simulator; the first run ever takes about a minute")
-    RunStore(Path(store)).run(key, lambda: simulate_scenario(scenario_of(scenario), told=told))
+    RunStore(Path(store)).run(key, lambda: simulate_scenario(scenario_of(scenario), on_progress=on_progress))
     return {"id": key}
 
 

@@ -96,13 +96,13 @@ def run(
     attribute: bool = True,
     typical: Records | None = None,
     changes: Changes | None = None,
-    told: Callable[[World], None] | None = None,
+    on_progress: Callable[[World], None] | None = None,
     drive: Callable[[Stepper], None] | None = None,
 ) -> Run:
     """Return the outcome of the workload on the cluster under the scheduler's rules.
 
-    `told` is called from time to time with the world as it stands. `drive` is handed the run to take it to its end: it
-    may stop at any time, look, and start or stop nodes of the pool.
+    `on_progress` is called from time to time with the world as it stands. `drive` is handed the run to take it to its
+    end: it may stop at any time, look, and start or stop nodes of the pool.
     """
     scheduler = scheduler or Scheduler()
     if bin_seconds is not None and not (math.isfinite(bin_seconds) and bin_seconds > 0):
@@ -207,7 +207,7 @@ def run(
         world.queue.shapes["never_fits"][beyond_quota(workload, cohorts)] = 1
     schedule_pass = pass_of(settings, backfill, max_wait)
     try:
-        stepper = Stepper(world, rules, schedule_pass, told)
+        stepper = Stepper(world, rules, schedule_pass, on_progress)
         if changes.planning is not None:
             drive = RoundDriver(changes.planning, workload)
         if changes.elastic_plan is not None and workers is not None:

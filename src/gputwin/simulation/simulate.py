@@ -48,7 +48,7 @@ def simulate(
     seed: int = 0,
     bin_seconds: float | None = None,
     sla_wait_seconds: float | None = None,
-    told: Callable[[World], None] | None = None,
+    on_progress: Callable[[World], None] | None = None,
     **others: Any,
 ) -> SimulationResult:
     """Return what would have happened to the trace's jobs on this cluster under these rules.
@@ -56,10 +56,10 @@ def simulate(
     A scenario says all of it by itself. Without a cluster the trace's own nodes are used, without a placement that of
     the scenario's sharing. `predict` is what the scheduler believes of durations: 'oracle', 'requested', a saved model, a
     file of predictions, or a frame of them (`workload_of`), which the scenario calls by `prediction`. `others` are
-    further fields of a `Scenario`, as in faults={"mtbf_seconds": 86400}; `told` is called from time to time.
+    further fields of a `Scenario`, as in faults={"mtbf_seconds": 86400}; `on_progress` is called from time to time.
     """
     if isinstance(trace, Scenario):
-        return simulate_scenario(trace, told=told)
+        return simulate_scenario(trace, on_progress=on_progress)
     given = isinstance(predict, pl.DataFrame)
     fields = {"prediction": "given" if given else predict, **others}
     scenario = scenario_of(
@@ -78,7 +78,7 @@ def simulate(
     )
     opened = trace if isinstance(trace, Trace) else None
     return simulate_scenario(
-        scenario, opened, predictions=predict if isinstance(predict, pl.DataFrame) else None, told=told
+        scenario, opened, predictions=predict if isinstance(predict, pl.DataFrame) else None, on_progress=on_progress
     )
 
 
@@ -87,7 +87,7 @@ def simulate_scenario(
     trace: Trace | None = None,
     cluster: Cluster | None = None,
     predictions: pl.DataFrame | None = None,
-    told: Callable[[World], None] | None = None,
+    on_progress: Callable[[World], None] | None = None,
     note: Callable[[str], None] = lambda text: None,
 ) -> SimulationResult:
     """Return the run a scenario describes; what is opened already, or predicted, is given beside it.
@@ -110,7 +110,7 @@ def simulate_scenario(
         seed=scenario.seed,
         bin_seconds=scenario.resolution_seconds,
         changes=scenario.changes,
-        told=told,
+        on_progress=on_progress,
     )
     if scenario.checkpoints.interval_seconds and not has_changes(outcome):
         note("checkpoints have no effect: nothing stops or resizes a job under these rules, so nothing is saved")
@@ -124,11 +124,11 @@ def simulate_scenario(
         result = replace(result, summary={**result.summary, "power": power_of(result, scenario.power)})
     is_rule = scenario.prediction in ("oracle", "requested") and predictions is None
     digest = None if is_rule else hashlib.sha256(workload.jobs["predicted"].tobytes()).hexdigest()
-    told_of = {
+    described = {
         "predictions_sha256": digest,
         "scenario": scenario.with_(trace_fingerprint=opened.meta.fingerprint or None).to_data(),
     }
-    return replace(result, manifest={**result.manifest, **told_of})
+    return replace(result, manifest={**result.manifest, **described})
 
 
 def _without_effect(scenario: Scenario, cluster: Cluster) -> Iterator[str]:

@@ -111,11 +111,11 @@ class Variant:
     is_fixed: bool = False
 
 
-def simulate_fixed(pools: NodePools, trace: Trace, options: PoolOptions, told: Any = None) -> PoolOutcome:
+def simulate_fixed(pools: NodePools, trace: Trace, options: PoolOptions, on_progress: Any = None) -> PoolOutcome:
     """Return what happens with every node up all the time, bought on demand."""
     layout = layout_of(pools)
     workload = workload_of(trace, cluster_models(layout.cluster))
-    done = run(workload, layout.cluster, options.scheduler, seed=options.seed, told=told)
+    done = run(workload, layout.cluster, options.scheduler, seed=options.seed, on_progress=on_progress)
     return _outcome(FIXED, 0.0, options.seed, done, layout, workload, PoolDriver(pools, layout))
 
 
@@ -124,7 +124,7 @@ def simulate_pools(
     trace: Trace,
     options: PoolOptions,
     spot_share: float = 0.0,
-    told: Callable[[World], None] | None = None,
+    on_progress: Callable[[World], None] | None = None,
 ) -> PoolOutcome:
     """Return what happens when the pools' rule sizes them."""
     layout = layout_of(pools, spot_share)
@@ -137,7 +137,15 @@ def simulate_pools(
     saves = 0 < options.supply.notice_seconds >= options.checkpoints.save_seconds
     checkpoints = replace(options.checkpoints, on_drain=saves and math.isfinite(options.checkpoints.interval_seconds))
     changes = Changes(pool=Pool(nodes, layout.always_up), checkpoints=checkpoints)
-    done = run(workload, layout.cluster, options.scheduler, seed=options.seed, changes=changes, told=told, drive=driver)
+    done = run(
+        workload,
+        layout.cluster,
+        options.scheduler,
+        seed=options.seed,
+        changes=changes,
+        on_progress=on_progress,
+        drive=driver,
+    )
     return _outcome(pools.rule, spot_share, options.seed, done, layout, workload, driver)
 
 

@@ -96,12 +96,12 @@ def _with_models(load: Load, timed: pl.DataFrame, base: Floats, lora: Floats, se
 def _from_tokens(known: pl.DataFrame, engine: str) -> Service:
     if engine not in ENGINES:
         raise UserError(f"no engine '{engine}'; known: {', '.join(ENGINES)}")
-    told = known.filter(pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null())
+    with_tokens = known.filter(pl.col("input_tokens").is_not_null() & pl.col("output_tokens").is_not_null())
     load = Load(
-        _times(told),
-        input_tokens=told["input_tokens"].to_numpy(),
-        output_tokens=told["output_tokens"].to_numpy(),
-        tenant=_tenants(told),
+        _times(with_tokens),
+        input_tokens=with_tokens["input_tokens"].to_numpy(),
+        output_tokens=with_tokens["output_tokens"].to_numpy(),
+        tenant=_tenants(with_tokens),
     )
     notes = [f"tokens are served by the step times of {engine}; prompts share no prefixes"]
     return Service(load, ENGINES[engine], _span(load), tuple(notes))

@@ -70,12 +70,14 @@ class Evaluator:
     def __call__(self, wanted: Sequence[Counts]) -> list[Point]:
         """Return the points of these capacities, those not yet known simulated at the same time."""
         fresh = [c for c in dict.fromkeys(wanted) if c not in self.points]
-        told = self._told("simulated, size")
-        found = self.batch.map(evaluate, [(self._shared, counts) for counts in fresh], told if len(fresh) > 1 else None)
+        on_step = self._step_of("simulated, size")
+        found = self.batch.map(
+            evaluate, [(self._shared, counts) for counts in fresh], on_step if len(fresh) > 1 else None
+        )
         self.points |= dict(zip(fresh, found, strict=True))
         return [self.points[c] for c in wanted]
 
-    def _told(self, what: str) -> Callable[[int, int], None]:
+    def _step_of(self, what: str) -> Callable[[int, int], None]:
         """Return a function that says how many of a batch are done, as the one that is next."""
         return lambda done, of: self._progress(f"{what} {min(done + 1, of)} of {of}")
 
@@ -85,7 +87,7 @@ class Evaluator:
             calls = [(self._shared, counts, blocks) for blocks in draws]
             nodes = f"{sum(counts):,} nodes"
             self._drawn[counts] = self.batch.map(
-                evaluate_drawn, calls, self._told(f"records of drawn days on {nodes}:")
+                evaluate_drawn, calls, self._step_of(f"records of drawn days on {nodes}:")
             )
         return self._drawn[counts]
 

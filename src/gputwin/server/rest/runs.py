@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from gputwin.api.running import tenants as tenants_of
 from gputwin.report.html import as_csv
-from gputwin.server.answers import PROBLEMS, UNDER_WAY, Json, TaskRecord, Wait, record, settled, told
+from gputwin.server.answers import PROBLEMS, UNDER_WAY, Json, TaskRecord, Wait, answer_of, record, settled
 from gputwin.server.downloads import Zip, zipped
 from gputwin.server.requests import RunRequest
 from gputwin.server.service import Service
@@ -60,7 +60,7 @@ def runs_router(service: Service) -> APIRouter:
 
     @router.get("/runs/{run}/document", responses=UNDER_WAY, summary="A run in sentences, tables and figures")
     async def document(run: RunId, wait: Wait = 0.0) -> Any:
-        return told(await settled(lambda: service.run_document(run), wait))
+        return answer_of(await settled(lambda: service.run_document(run), wait))
 
     @router.get("/runs/{run}/jobs", summary="Jobs of a run, filtered and sorted, a page at a time")
     def list_jobs(
@@ -83,13 +83,13 @@ def runs_router(service: Service) -> APIRouter:
     async def explain(
         run: RunId, job: Annotated[str, Query(min_length=1, max_length=500)], wait: Wait = _DEFAULT_WAIT
     ) -> Any:
-        return told(await settled(lambda: service.explain_document(run, job), wait))
+        return answer_of(await settled(lambda: service.explain_document(run, job), wait))
 
     @router.get("/runs/{run}/start", responses=UNDER_WAY, summary="When a job was expected to start at its submission")
     async def start(
         run: RunId, job: Annotated[str, Query(min_length=1, max_length=500)], wait: Wait = _DEFAULT_WAIT
     ) -> Any:
-        return told(await settled(lambda: service.start_document(run, job), wait))
+        return answer_of(await settled(lambda: service.start_document(run, job), wait))
 
     @router.get("/runs/{run}/series", summary="The cluster over time: queue, allocation, fragmentation")
     def series(run: RunId) -> Any:
@@ -137,7 +137,7 @@ def runs_router(service: Service) -> APIRouter:
         runs: Annotated[str, Query(max_length=600, description="Ids, with commas")], wait: Wait = 0.0
     ) -> Any:
         ids = [r for r in runs.split(",") if r]
-        return told(await settled(lambda: service.compare_document(ids), wait))
+        return answer_of(await settled(lambda: service.compare_document(ids), wait))
 
     return router
 

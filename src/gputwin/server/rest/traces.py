@@ -12,7 +12,7 @@ from fastapi import Path as InPath
 
 from gputwin.api.reading import describe
 from gputwin.core.errors import UserError
-from gputwin.server.answers import PROBLEMS, UNDER_WAY, Found, Json, TaskRecord, Wait, record, settled, told
+from gputwin.server.answers import PROBLEMS, UNDER_WAY, Found, Json, TaskRecord, Wait, answer_of, record, settled
 from gputwin.server.downloads import Zip, zipped
 from gputwin.server.requests import ForecastRequest, Generated, PlanRequest
 from gputwin.server.service import Service, file_name
@@ -122,7 +122,7 @@ def traces_router(service: Service) -> APIRouter:
 
 
 async def _document(make: Callable[[], Found], wait: float) -> Any:
-    return told(await settled(make, wait))
+    return answer_of(await settled(make, wait))
 
 
 async def _store(file: UploadFile, path: Path, most: int) -> None:

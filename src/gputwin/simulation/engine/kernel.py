@@ -60,9 +60,9 @@ class Stepper:
         world: World,
         rules: Rules,
         schedule_pass: Callable[..., None],
-        told: Callable[[World], None] | None = None,
+        on_progress: Callable[[World], None] | None = None,
     ) -> None:
-        self.world, self.told = world, told
+        self.world, self.on_progress = world, on_progress
         self._placed: Placed | None = None
         changes = world.settings["changes"][0] != 0
         parts = (
@@ -92,8 +92,8 @@ class Stepper:
                 self.world = _enlarged(self.world)
             else:
                 self.world.loop[BUDGET] = SLICE
-                if self.told is not None:
-                    self.told(self.world)
+                if self.on_progress is not None:
+                    self.on_progress(self.world)
 
     def _handed_over(self) -> Any:
         """Return what the loop is given: the world's address, or without compilation the world."""

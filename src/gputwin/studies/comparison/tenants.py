@@ -60,14 +60,14 @@ def tenant_changes(compared: Comparison) -> list[str]:
             alike.append(label)
             continue
         ranked = shown.sort(pl.col("change") * pl.col("jobs")).to_dicts()
-        told = [
+        extremes = [
             r
-            for r, is_told in ((ranked[0], ranked[0]["change"] < 0), (ranked[-1], ranked[-1]["change"] > 0))
-            if is_told
+            for r, is_shown in ((ranked[0], ranked[0]["change"] < 0), (ranked[-1], ranked[-1]["change"] > 0))
+            if is_shown
         ]
         words = [
             f"{_wait(r['tenant'], who)} {format_duration(r[label])} instead of {format_duration(r[base])} on average"
-            for r in told
+            for r in extremes
         ]
         gain, lose = (sum(1 for r in ranked if (r["change"] < 0) == is_gain) for is_gain in (True, False))
         sentences.append(

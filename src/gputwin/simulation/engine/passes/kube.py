@@ -31,7 +31,7 @@ def make_room_on_best_node(
 ) -> bool:
     """Make room for job j as kube-scheduler does; False, and no change, if that cannot be."""
     begin_for(world, wide(world.queue.jobs[j].shape), score)
-    count, fitting, node, told = wide(0), False, wide(-1), False
+    count, fitting, node, is_indexed = wide(0), False, wide(-1), False
     while not fitting:
         more = _list_victims(world, j, _short_of(world, j), count)
         if more == 0:
@@ -39,8 +39,8 @@ def make_room_on_best_node(
         for _ in range(more):
             count += 1
             v = wide(world.lives.victims[count])
-            fitting, node, told = free_on_trial(world, j, v, count, told, score, devices)
-    return stop_needed(world, j, count, fitting, node, told, now, order, promotion, score, devices)
+            fitting, node, is_indexed = free_on_trial(world, j, v, count, is_indexed, score, devices)
+    return stop_needed(world, j, count, fitting, node, is_indexed, now, order, promotion, score, devices)
 
 
 @compiled

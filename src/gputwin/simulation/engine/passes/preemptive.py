@@ -146,11 +146,11 @@ def make_room(
     jobs, root = world.queue.jobs, world.lives.counts[RUNNING_ROOT]
     limit = _claim(world, j, now, claim)
     begin_for(world, wide(world.queue.jobs[j].shape), score)
-    count, fitting, node, told = wide(0), False, wide(-1), False
+    count, fitting, node, is_indexed = wide(0), False, wide(-1), False
     v = last(jobs, root)
     while v >= 0 and jobs[v].key > limit and not fitting:
         if world.settings[0].victims != BY_BENEFIT or pays(world, j, v, now):
             count += 1
-            fitting, node, told = free_on_trial(world, j, v, count, told, score, devices)
+            fitting, node, is_indexed = free_on_trial(world, j, v, count, is_indexed, score, devices)
         v = previous(jobs, root, v)
-    return stop_needed(world, j, count, fitting, node, told, now, order, promotion, score, devices)
+    return stop_needed(world, j, count, fitting, node, is_indexed, now, order, promotion, score, devices)

@@ -94,7 +94,7 @@ def _take_back(world: World, j: int, now: float, order: Any, promotion: Any, sco
     if within_reach < tenants.demands[jobs[j].shape, GPU]:
         return False
     begin_for(world, wide(world.queue.jobs[j].shape), score)
-    count, fitting, node, told = wide(0), False, wide(-1), False
+    count, fitting, node, is_indexed = wide(0), False, wide(-1), False
     while not fitting:
         u = _largest_borrower(world)
         if u < 0:
@@ -104,8 +104,8 @@ def _take_back(world: World, j: int, now: float, order: Any, promotion: Any, sco
         if _could_help(world, j, v):
             turns.above[u] -= tenants.demands[jobs[v].shape, GPU]
             count += 1
-            fitting, node, told = free_on_trial(world, j, v, count, told, score, devices)
-    return stop_needed(world, j, count, fitting, node, told, now, order, promotion, score, devices)
+            fitting, node, is_indexed = free_on_trial(world, j, v, count, is_indexed, score, devices)
+    return stop_needed(world, j, count, fitting, node, is_indexed, now, order, promotion, score, devices)
 
 
 @compiled

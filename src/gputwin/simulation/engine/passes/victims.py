@@ -22,8 +22,8 @@ from gputwin.simulation.engine.world import World
 
 
 @inlined
-def _shift(world: World, j: int, sign: int, told: bool) -> None:
-    """Free (sign -1) or take again (sign 1) what the running job j holds, on trial; `told`: the index is to know."""
+def _shift(world: World, j: int, sign: int, is_indexed: bool) -> None:
+    """Free (sign -1) or take again (sign 1) what the running job j holds, on trial; `is_indexed`: the index is to know."""
     first_slot = world.queue.jobs[j].first_slot
     for i in range(first_slot, first_slot + world.queue.shapes[world.queue.jobs[j].shape].instances):
         slot = world.slots[i]
@@ -31,7 +31,7 @@ def _shift(world: World, j: int, sign: int, told: bool) -> None:
         if world.machines.nodes[n].state == UP:
             keep(world.index.journal, world.machines, n)
             change(world.machines, world.requests, wide(slot.request), n, slot.devices, wide(sign))
-            if told:
+            if is_indexed:
                 touch(world.index, world.machines, n, sign < 0)
 
 
@@ -56,25 +56,25 @@ def _node_with_room(world: World, r: int, v: int) -> int:
 
 @compiled
 def free_on_trial(
-    world: World, j: int, v: int, count: int, told: bool, score: Any, devices: Any
+    world: World, j: int, v: int, count: int, is_indexed: bool, score: Any, devices: Any
 ) -> tuple[bool, int, bool]:
-    """Free the running job v, as number `count`; return whether job j fits now, where (one instance), and `told`.
+    """Free the running job v, as number `count`; return whether job j fits now, where (one instance), and `is_indexed`.
 
-    `told`: the index knows of what was freed so far. A trial is open.
+    `is_indexed`: the index knows of what was freed so far. A trial is open.
     """
     victims, s = world.lives.victims, wide(world.queue.jobs[j].shape)
     shape = world.queue.shapes[s]
     victims[count] = v
-    _shift(world, v, -1, told)
+    _shift(world, v, -1, is_indexed)
     if shape.instances == 1:
         node = _node_with_room(world, wide(world.groups[shape.first_group].request), v)
-        return node >= 0, node, told
-    if not told and enough_free(world, s):
+        return node >= 0, node, is_indexed
+    if not is_indexed and enough_free(world, s):
         # Before, there was too little in all: nobody looked for places.
         for k in range(1, count + 1):
             _tell(world, wide(victims[k]))
-        told = True
-    return told and all_fit(world, j, score, devices), wide(-1), told
+        is_indexed = True
+    return is_indexed and all_fit(world, j, score, devices), wide(-1), is_indexed
 
 
 @compiled
@@ -84,7 +84,7 @@ def stop_needed(
     count: int,
     fitting: bool,
     node: int,
-    told: bool,
+    is_indexed: bool,
     now: float,
     order: Any,
     promotion: Any,
@@ -99,13 +99,13 @@ def stop_needed(
     r = wide(world.groups[shape.first_group].request)
     for k in range(count if fitting else 0, 0, -1):
         v = wide(victims[k])
-        _shift(world, v, 1, told)
+        _shift(world, v, 1, is_indexed)
         if shape.instances == 1:
             still = room(world, r, node) > 0
         else:
             still = all_fit(world, j, score, devices)
         if not still:
-            _shift(world, v, -1, told)
+            _shift(world, v, -1, is_indexed)
             victims[k] = -1 - v
     undo(world.index, world.machines)
     if not fitting:

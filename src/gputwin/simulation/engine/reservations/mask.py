@@ -86,7 +86,7 @@ def _counts_as_living(world: World, k: int) -> bool:
 
 @compiled
 def apply_mask(world: World, k: int, sign: int) -> None:
-    """Hide (sign 1) or show again (sign -1) what row k withholds of its node; the index is not told."""
+    """Hide (sign 1) or show again (sign -1) what row k withholds of its node; the index does not know of it."""
     n = wide(world.reserved[k].node)
     _hide_amounts(world, world.withheld[k], n, sign)
     if world.machines.residents.shape[1] == APPLICATIONS:

@@ -140,7 +140,7 @@ def _pass(world: World, n: int, k: int, row: Floats) -> None:
 def enter(world: World, j: int, n: int, begin: float) -> None:
     """Make node n what it is at its fullest while job j would run there from `begin` on; a trial is open.
 
-    The index is not told.
+    The index does not know of it.
     """
     moments = world.plans.moments
     now, least, end = world.withheld[0], world.withheld[1], finish(begin, world.queue.jobs[j].predicted)
