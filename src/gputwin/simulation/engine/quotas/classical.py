@@ -1,4 +1,4 @@
-"""Kueue's classical preemption in a run: `gputwin.simulation.quotas.classical`, compiled; which describes the rules."""
+"""Kueue's classical preemption in a run: `gputwin.simulation.quotas.classical`, compiled; that module describes the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kueue's fair sharing in a run: `gputwin.simulation.quotas.fair`, compiled; which describes the rules."""
+"""Kueue's fair sharing in a run: `gputwin.simulation.quotas.fair`, compiled; that module describes the rules."""
 
 from __future__ import annotations
 
