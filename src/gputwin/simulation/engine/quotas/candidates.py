@@ -1,7 +1,7 @@
 """Who may be preempted for an incoming job, in which order; and those of them that can be spared.
 
-`gputwin.simulation.quotas.workloads`, compiled; that module describes the rules. The incoming job is a class s in queue q with its
-number j, priority and time of submission in `jobs`.
+`gputwin.simulation.quotas.workloads`, compiled; that module describes the rules. The incoming job is a class s in queue
+q with its number j, priority and time of submission in `jobs`.
 """
 
 from __future__ import annotations

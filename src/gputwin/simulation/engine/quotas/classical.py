@@ -1,4 +1,4 @@
-"""Kueue's classical preemption in a run: `gputwin.simulation.quotas.classical`, compiled; that module describes the rules."""
+"""Kueue's classical preemption in a run: `gputwin.simulation.quotas.classical`, compiled; its rules are described there."""
 
 from __future__ import annotations
 

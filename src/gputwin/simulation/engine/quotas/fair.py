@@ -1,4 +1,4 @@
-"""Kueue's fair sharing in a run: `gputwin.simulation.quotas.fair`, compiled; that module describes the rules."""
+"""Kueue's fair sharing in a run: `gputwin.simulation.quotas.fair`, compiled; its rules are described there."""
 
 from __future__ import annotations
 
