@@ -31,10 +31,11 @@ def files(real_data, reference):
 
 @pytest.mark.parametrize(
     ("trace", "policy", "rate"),
-    [("single", "fifo", 2.8), ("single", "fifo_perf", 3.2), ("multiple", "fifo", 1.0)],
+    [("single", "fifo", 2.8), ("single", "fifo_perf", 3.2), ("single", "allox", 5.2), ("multiple", "fifo", 1.0)],
 )
 def test_mean_completion_is_the_printed_one_to_the_last_digit(files, trace, policy, rate):
-    """At 2.8 jobs an hour, FIFO's figure depends on every draw of the policy and on which job is of which type."""
+    """At 2.8 jobs an hour, FIFO's figure depends on every draw of the policy and on which job is of which type; at 5.2,
+    AlloX's on which of many matchings of equal cost is taken: SciPy's present method is 3.5 % away."""
     (point,) = reproduce(*files, trace=trace, policies=[policy], rates=[rate]).points
     assert round(point.ours, 2) == point.published
 

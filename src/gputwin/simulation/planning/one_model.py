@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gputwin.simulation.planning.snapshot import PLANNERS, Floats, Ints, Plan, PlannerPolicy, Snapshot
@@ -62,16 +64,26 @@ class FifoInPlace:
         return Plan.of(shares)
 
 
+Match = Callable[[Floats], tuple[Ints, Ints]]
+"""Returns rows and their columns of a matching with the least sum of cost; of several, each method returns another."""
+
+
+def _matched(cost: Floats) -> tuple[Ints, Ints]:
+    from scipy.optimize import linear_sum_assignment
+
+    rows, columns = linear_sum_assignment(cost)
+    return rows, columns
+
+
 class AlloX:
     """Least mean completion time by matching waiting jobs to places in the queues of single GPUs; jobs never move."""
 
-    def __init__(self) -> None:
+    def __init__(self, match: Match = _matched) -> None:
         self.model: dict[int, int] = {}
+        self.match = match
 
     def __call__(self, snapshot: Snapshot) -> Plan:
         """Return running jobs where they are and the first job of each free GPU's matched queue."""
-        from scipy.optimize import linear_sum_assignment
-
         rows = {int(job): row for row, job in enumerate(snapshot.ids)}
         self.model = {job: model for job, model in self.model.items() if job in rows}
         free = snapshot.capacity - np.bincount(list(self.model.values()), minlength=len(snapshot.models))
@@ -81,7 +93,7 @@ class AlloX:
         if waiting and gpu_model.size:
             speed = np.maximum(snapshot.throughputs[waiting][:, gpu_model], 1e-10)
             seconds = snapshot.steps_left[waiting][:, None] / speed
-            matched, column = linear_sum_assignment(_by_place(seconds, len(waiting)))
+            matched, column = self.match(_by_place(seconds, len(waiting)))
             last: dict[int, tuple[int, int]] = {}
             for which, at in zip(matched, column, strict=True):
                 place, gpu = divmod(int(at), gpu_model.size)

@@ -20,16 +20,18 @@ import polars as pl
 
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.planning.mechanism import RoundSettings
+from gputwin.simulation.planning.one_model import AlloX
 from gputwin.simulation.planning.rounds import RoundJobs, simulate_rounds
 from gputwin.simulation.planning.snapshot import PLANNERS, Floats, Plan, Planner, PlannerPolicy, Snapshot
 from gputwin.studies.reproduce.gavel_jobs import drawn_jobs
+from gputwin.studies.reproduce.munkres import match_by_munkres
 
 MODELS = ("k80", "p100", "v100")
 CAPACITY = np.array([36.0, 36.0, 36.0])
 FILL_ORDER = ("v100", "p100", "k80")
 MEASURED = slice(4000, 5000)
 POLICIES = {
-    "fifo": "fifo",
+    "fifo": "fifo-in-place",
     "fifo_perf": "fifo-speed",
     "max_min_fairness": "max-min",
     "max_min_fairness_perf": "max-min-speed",
@@ -160,10 +162,11 @@ def mean_completion_hours(jobs: pl.DataFrame, policy: str, jobs_per_hour: float,
 
 def planner_of(policy: str, seed: int) -> tuple[PlannerPolicy, Planner]:
     """Return the planner behind a published name."""
-    if policy == "fifo":
-        like = PLANNERS.get("fifo-in-place")
-        return like, FifoAsPublished(seed)
     chosen = PLANNERS.get(POLICIES[policy])
+    if policy == "fifo":
+        return chosen, FifoAsPublished(seed)
+    if policy == "allox":
+        return chosen, AlloX(match_by_munkres)
     return chosen, chosen.make()
 
 
