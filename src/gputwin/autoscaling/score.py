@@ -42,6 +42,9 @@ class Score:
     p99_response: float
     p95_latency: float
     mean_replicas: float
+    """Paid for, on average over `paid_seconds`."""
+    paid_seconds: float
+    """From the beginning to the end of the period in which the last request was done: what replicas are paid over."""
     over_replica_hours: float
     under_replica_hours: float
     scale_events: int
@@ -96,6 +99,7 @@ def score(run: ServedRun, setting: Setting, terms: Terms, need: Floats) -> Score
         p99,
         percentile(latency[~np.isnan(latency)], 0.95),
         float(paid.sum()) / run.end,
+        run.end,
         float(np.maximum(gap, 0.0).sum()),
         float(np.maximum(-gap, 0.0).sum()),
         sum(run.series.changes),
