@@ -20,7 +20,7 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PROGRAM = "from gputwin.cli.main import run; run()"
+PROGRAM = "from gputwin.cli.start import run; run()"
 WITHIN = 1.0
 INTERRUPTED = (130, -signal.SIGINT)
 JOBS = "synthetic:philly?jobs=40000"

@@ -83,6 +83,25 @@ def topic_of(path: Path) -> tuple[Analysis, dict[str, pl.DataFrame]]:
     return analysis, dict(topic.tables)
 
 
+def test_a_window_in_which_no_client_sent_anything_counts_as_zero() -> None:
+    """As in `autoscale`, which draws the requests: their number is rate × time."""
+    times, values = [0.0, 600.0, 600.0, 2400.0], [1.0, 2.0, 1.0, 4.0]
+    series = pl.DataFrame(
+        {"metric": "request_rate_per_s", "entity": ["a", "a", "b", "a"], "time": times, "value": values}
+    )
+    found = client_rates(conform(SERIES, series.lazy()).collect())
+    assert found["rate_per_s"].sum() * 3000.0 == pytest.approx(sum(values) * 600.0)
+    assert found["active_share"].to_list() == pytest.approx([3 / 5, 1 / 5])
+
+
+def test_shares_of_clients_are_of_the_requests_whose_client_is_known() -> None:
+    frame = requests(submit_time=[0.0, 1.0, 2.0, 3.0, None, None], user=["a", "a", "a", "b", None, None])
+    found = summarize(frame, None)
+    assert found is not None
+    assert found.tables["clients"]["share"].to_list() == [0.75, 0.25]
+    assert "sends 75.0 % of the requests whose client is known (4)" in " ".join(r.text for r in found.remarks)
+
+
 def test_azure(real_data: Path) -> None:
     _, tables = topic_of(real_data / "azure_llm_2023")
     row = tables["totals"].row(0, named=True)
@@ -105,6 +124,14 @@ def test_servegen_has_clients(real_data: Path) -> None:
     clients = tables["client_rates"]
     assert clients.height == 73
     assert clients["share"].sum() == pytest.approx(1.0)
+
+
+def test_servegens_rate_is_over_the_windows_left_out_too(real_data: Path) -> None:
+    """In 37 of the 2,016 windows of this service nobody sent anything."""
+    file = real_data / "servegen" / "language_m-small_client_rates.csv.gz"
+    rates = pl.read_csv(file)["rate_rps"]
+    found = client_rates(ingest([file]).series)
+    assert found["rate_per_s"].sum() == pytest.approx(float(rates.sum()) / 2016)
 
 
 def test_genai_has_latencies_and_clients(real_data: Path) -> None:

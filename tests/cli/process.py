@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.conftest import REPOSITORY
 
-PROGRAM = "from gputwin.cli.main import run; run()"
+PROGRAM = "from gputwin.cli.start import run; run()"
 
 
 def gputwin(arguments: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

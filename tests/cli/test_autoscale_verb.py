@@ -37,6 +37,7 @@ def test_a_table_for_programs_and_a_report(
 ) -> None:
     rules = ["--rule", "hpa", "--rule", "knative"]
     arguments = ["autoscale", str(conversations), *rules, "--load", "5", "--json", "-o", str(tmp_path / "r")]
+    arguments += ["--price", "3.5"]
     assert main(arguments) == 0
     data = json.loads(capsys.readouterr().out)
     assert [p["policy"] for p in data["policies"]] == ["hpa", "knative", "foresight"]
@@ -45,6 +46,11 @@ def test_a_table_for_programs_and_a_report(
     for policy in data["policies"]:
         assert data["foresight_bound"]["cost"] <= policy["cost"]
         assert policy["allocated_cost"] + policy["idle_cost"] == pytest.approx(policy["compute_cost"])
+        # What is printed is enough to work the cost out.
+        hours = policy["mean_replicas"] * policy["paid_seconds"] / 3600
+        assert hours * data["price_per_hour"] == pytest.approx(policy["compute_cost"])
+        assert policy["paid_seconds"] >= data["shown_seconds"]
+        assert policy["paid_seconds"] % data["period_seconds"] == pytest.approx(0.0, abs=1e-6)
     page = (tmp_path / "r" / "autoscale.html").read_text(encoding="utf-8")
     assert "Demand, capacity and decisions" in page
     assert "in flight" in page

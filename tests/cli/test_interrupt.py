@@ -70,6 +70,40 @@ def test_code_that_lets_no_thread_run_is_ended_from_outside(tmp_path: Path) -> N
     assert "Traceback" not in said
 
 
+@pytest.mark.parametrize("imports", ["", "import polars;"])
+def test_the_code_is_that_of_an_interrupt_whatever_is_imported(imports: str, tmp_path: Path) -> None:
+    """Polars puts its own handler in the place of the one that a second interrupt ends."""
+    program = LOCKED.replace("print", imports + "print")
+    took, code, said = seconds_to_end(["-c", program], "begun", tmp_path)
+    assert took < 0.9
+    assert code == -signal.SIGINT
+    assert "Traceback" not in said
+
+
+def test_the_output_ends_with_the_command(tmp_path: Path) -> None:
+    """No helper holds on to it after a command that listens to its interrupt."""
+    program = LOCKED.replace("sum(range(10**11))", "import time; time.sleep(60)")
+    took, _, _ = seconds_to_end(
+        ["-c", f"import os\ntry:\n {program}\nexcept KeyboardInterrupt:\n os._exit(130)"], "begun", tmp_path
+    )
+    assert took < 0.2
+
+
+def test_an_interrupt_while_the_command_loads_says_nothing(tmp_path: Path) -> None:
+    program = (
+        "import sys, time, types\n"
+        "class Slow:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'gputwin.cli.main':\n"
+        "            print('begun', file=sys.stderr, flush=True)\n"
+        "            time.sleep(60)\n"
+        "sys.meta_path.insert(0, Slow())\n" + PROGRAM
+    )
+    took, code, said = seconds_to_end(["-c", program], "begun", tmp_path)
+    assert took < 0.5
+    assert (code, said) == (-signal.SIGINT, "begun\n")
+
+
 def test_a_command_that_ends_leaves_no_process(tmp_path: Path) -> None:
     run = subprocess.run(
         [sys.executable, "-c", PROGRAM, "--version"],

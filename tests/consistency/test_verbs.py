@@ -81,3 +81,16 @@ def test_load_and_span(name: str, trace: str) -> None:
     assert described["notes"] == checked["notes"] == [n for n in theory["notes"] if "stray" in n]
     # Where all wait for nothing, waits as they were are those of the tasks that take GPUs.
     assert theory["simulation"]["wait_seconds_mean"] == simulated["wait_seconds"]["mean"] == 0.0
+
+
+def test_percentiles_of_waits_are_the_same_in_plan_simulate_and_queueing(tmp_path: Path) -> None:
+    """The numbers of jobs make 95 % fall between two waits."""
+    trace, cluster = "synthetic:philly?jobs=1999&seed=3", "homogeneous:24x8"
+    planned = run("plan", trace, "--cluster", cluster, "--target", "p95_wait=10m")
+    sizes = {point["nodes"]: point["value_seconds"] for point in planned["simulated"]}
+    for nodes in sorted(sizes)[:3]:
+        folder = tmp_path / f"run-{nodes}"
+        on_it = run("simulate", trace, "--cluster", f"homogeneous:{nodes}x8", "--backfill", "greedy", "-o", str(folder))
+        waits = pl.read_parquet(folder / "jobs.parquet")["wait_seconds"].drop_nulls()
+        assert on_it["wait_seconds"]["p95"] == waits.quantile(0.95, "linear") == sizes[nodes]
+        assert sizes[nodes] > 0

@@ -108,7 +108,10 @@ def over_time(timed: pl.DataFrame) -> pl.DataFrame:
 
 
 def clients(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return the clients with most requests: `client`, `requests`, `share`, mean tokens, `cv` of gaps, time to serve s."""
+    """Return the clients with most requests: `client`, `requests`, `share`, mean tokens, `cv` of gaps, time to serve s.
+
+    Shares are of the requests whose client is known.
+    """
     known = frame.filter(pl.col("user").is_not_null())
     if known.is_empty():
         return pl.DataFrame()
@@ -116,7 +119,7 @@ def clients(frame: pl.DataFrame) -> pl.DataFrame:
     cv = pl.when((gaps.len() >= _FEWEST) & (gaps.mean() > 0)).then(gaps.std() / gaps.mean())
     found = known.group_by(pl.col("user").alias("client"), maintain_order=True).agg(
         pl.len().alias("requests"),
-        (pl.len() / frame.height).alias("share"),
+        (pl.len() / known.height).alias("share"),
         pl.col("input_tokens").mean().alias("mean_input_tokens"),
         pl.col("output_tokens").mean().alias("mean_output_tokens"),
         cv.alias("cv"),
@@ -126,12 +129,12 @@ def clients(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def client_rates(series: pl.DataFrame) -> pl.DataFrame:
-    """Return clients whose rates are reported over time: `client`, mean `rate_per_s` over all windows, `share`, `cv`."""
+    """Return clients whose rates are reported over time: `client`, mean `rate_per_s` over the whole time, `share`, `cv`."""
     rates = series.filter(pl.col("metric") == CLIENT_RATE)
     if rates.is_empty():
         return pl.DataFrame()
-    # Windows in which a client sent nothing are left out of the source: they count as zero.
-    windows = rates["time"].n_unique()
+    # Windows in which a client, or all of them, sent nothing are left out of the source: they count as zero.
+    windows = _windows(rates["time"].unique().sort())
     found = rates.group_by(pl.col("entity").alias("client"), maintain_order=True).agg(
         (pl.col("value").sum() / windows).alias("rate_per_s"),
         pl.col("value").max().alias("peak_rate_per_s"),
@@ -142,6 +145,14 @@ def client_rates(series: pl.DataFrame) -> pl.DataFrame:
     total = float(found["rate_per_s"].sum())
     part = pl.col("rate_per_s") / total if total else pl.lit(None, pl.Float64)
     return found.with_columns(part.alias("share")).sort(["rate_per_s", "client"], descending=[True, False])
+
+
+def _windows(begins: pl.Series) -> int:
+    """Return how many windows of equal length there are from the first to the last of these, the empty ones between too."""
+    if begins.len() < 2:
+        return begins.len()
+    width = float(begins.diff().min())  # type: ignore[arg-type]
+    return round(float(begins[-1] - begins[0]) / width) + 1
 
 
 def _remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
@@ -167,7 +178,7 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
         )
     for name in ("clients", "client_rates"):
         if name in tables and tables[name].height > 1:
-            remarks.append(_client_remark(tables[name]))
+            remarks.append(_client_remark(tables[name], tables.get("totals")))
     return remarks
 
 
@@ -190,11 +201,15 @@ def rate_words(per_second: float) -> str:
     return f"{per_second:,.2f} per second" if per_second >= 1 else f"{per_second * MINUTE:,.1f} per minute"
 
 
-def _client_remark(table: pl.DataFrame) -> Remark:
+def _client_remark(table: pl.DataFrame, totals: pl.DataFrame | None) -> Remark:
     top = table.row(0, named=True)
-    largest = max(1, round(0.1 * table.height))
+    # The table has the largest clients only.
+    count = table.height if totals is None else max(int(totals["clients"][0]), table.height)
+    largest = max(1, round(0.1 * count))
+    known = round(top["requests"] / top["share"]) if "requests" in table.columns else None
+    of = "" if totals is None or known in (None, totals["requests"][0]) else f" whose client is known ({known:,})"
     text = (
-        f"{table.height:,} clients: the largest, {top['client']}, sends {share(top['share'])} of the requests, the "
+        f"{count:,} clients: the largest, {top['client']}, sends {share(top['share'])} of the requests{of}, the "
         f"largest tenth {share(float(table['share'].head(largest).sum()))}"
     )
     bursty = table.filter(pl.col("cv") > 1.5)

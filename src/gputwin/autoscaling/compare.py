@@ -22,7 +22,7 @@ from gputwin.autoscaling.serving.system import Engine, Load, Slots
 from gputwin.autoscaling.serving.workload import Service
 from gputwin.autoscaling.serving.world import Floats
 from gputwin.core.errors import UserError
-from gputwin.core.units import DAY, MINUTE
+from gputwin.core.units import DAY, HOUR, MINUTE
 
 FORESIGHT = "foresight"
 """The rule that knows the future: the best plan in hindsight, simulated."""
@@ -53,6 +53,11 @@ class Options:
     """Share of minutes that may be violated when settings are chosen."""
     given: Sequence[tuple[str, Rule[Any]]] = ()
     """Rules of the user's own, by name: shown as they are, nothing is chosen."""
+
+    @property
+    def penalty_rate(self) -> float:
+        """Return what a request's second beyond the target costs."""
+        return self.price_per_hour / HOUR if self.penalty_per_second is None else self.penalty_per_second
 
 
 @dataclass(frozen=True)
@@ -116,7 +121,7 @@ def compare(service: Service, options: Options, progress: Callable[[str], None] 
         raise UserError("one part of the trace has next to no requests; choose another --first-part")
     target = options.target_seconds or default_target(load, system)
     price = options.price_per_hour
-    penalty = price / 3600.0 if options.penalty_per_second is None else options.penalty_per_second
+    penalty = options.penalty_rate
     terms = Terms(target, one_price(price, penalty))
     fills = _fills(system)
     scope = Scope(

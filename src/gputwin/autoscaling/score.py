@@ -11,6 +11,7 @@ from gputwin.autoscaling.cost import Cost, Prices, bill, split_purchases
 from gputwin.autoscaling.serving.run import ServedRun, Setting
 from gputwin.autoscaling.serving.system import Engine, Load, Slots
 from gputwin.autoscaling.serving.world import N_LOADS, Floats
+from gputwin.core.percentiles import percentile
 from gputwin.core.units import HOUR, MINUTE
 
 MISSED_SHARE = 0.05
@@ -41,6 +42,9 @@ class Score:
     p99_response: float
     p95_latency: float
     mean_replicas: float
+    """Paid for, on average over `paid_seconds`."""
+    paid_seconds: float
+    """From the beginning to the end of the period in which the last request was done: what replicas are paid over."""
     over_replica_hours: float
     under_replica_hours: float
     scale_events: int
@@ -83,18 +87,19 @@ def score(run: ServedRun, setting: Setting, terms: Terms, need: Floats) -> Score
     bins = min(len(need), len(up))
     gap = (up[:bins] - need[:bins]) * setting.period / HOUR
     known = response[~np.isnan(response)]
-    p50, p95, p99 = np.quantile(known, (0.5, 0.95, 0.99)) if known.size else (math.nan,) * 3
+    p50, p95, p99 = (percentile(known, q) for q in (0.5, 0.95, 0.99))
     latency = simulator.latencies()
     return Score(
         cost,
         int((missed_in > MISSED_SHARE * came).sum()),
         int((came > 0).sum()),
         float(missed.sum() / max(possible.sum(), 1)),
-        float(p50),
-        float(p95),
-        float(p99),
-        float(np.nanquantile(latency, 0.95)) if np.isfinite(latency).any() else math.nan,
+        p50,
+        p95,
+        p99,
+        percentile(latency[~np.isnan(latency)], 0.95),
         float(paid.sum()) / run.end,
+        run.end,
         float(np.maximum(gap, 0.0).sum()),
         float(np.maximum(-gap, 0.0).sum()),
         sum(run.series.changes),

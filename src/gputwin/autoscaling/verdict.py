@@ -49,8 +49,20 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
         f"Settings were chosen on the first {short_duration(c.split_seconds)} ({c.requests[0]:,} requests, {c.tried} runs) "
         f"and are shown on the remaining {format_duration(c.shown.span)} ({c.requests[1]:,} requests)."
     )
+    said.append(_paid_over(c))
     said.append(f"The forecast is {c.outlook.model}, in bins of {short_duration(c.outlook.bin_seconds)}.")
     return tuple(said)
+
+
+def _paid_over(c: Comparison) -> str:
+    """Return over what time replicas are paid for, with which compute can be worked out from mean replicas."""
+    times = [r.shown_on.paid_seconds for r in c.rows]
+    shortest, longest = short_duration(min(times)), short_duration(max(times))
+    until = longest if shortest == longest else f"{shortest} to {longest}, depending on the rule"
+    return (
+        f"Replicas are paid for until the last request is done, in whole periods of {short_duration(c.shown.period)}: "
+        f"{until}. Compute is mean replicas × this time × price."
+    )
 
 
 def cost_unit(c: Comparison) -> str:
@@ -79,6 +91,8 @@ def to_json(c: Comparison) -> dict[str, Any]:
         "response": "first token" if c.is_first_token else "whole latency",
         "period_seconds": c.shown.period,
         "boot_seconds": c.shown.boot_seconds,
+        "price_per_hour": c.options.price_per_hour,
+        "penalty_per_second": c.options.penalty_rate,
         "policies": [
             {
                 "policy": r.rule,

@@ -231,8 +231,8 @@ def _render(result: Comparison, output: Path | None) -> None:
     from gputwin.core.units import format_duration
 
     what = "first token" if result.is_first_token else "response"
-    # The last two sentences say how it was found.
-    *answers, chosen_on, forecast = result.verdicts()
+    # The last three sentences say how it was found.
+    *answers, chosen_on, paid, forecast = result.verdicts()
     for sentence in answers:
         say(sentence)
     say(
@@ -275,7 +275,7 @@ def _render(result: Comparison, output: Path | None) -> None:
     ]
     table("Scaling rules on the rest of the trace (over and under in replica-hours)", columns, rows)
     table("Settings chosen on the first part", ["rule", "setting"], [[r.rule, r.setting] for r in result.rows])
-    for sentence in (chosen_on, forecast, *(f"{n[:1].upper()}{n[1:]}." for n in result.notes)):
+    for sentence in (chosen_on, paid, forecast, *(f"{n[:1].upper()}{n[1:]}." for n in result.notes)):
         say(f"- {sentence}")
     if output is not None:
         say(f"report: {output / 'autoscale.html'}")

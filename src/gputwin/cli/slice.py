@@ -64,11 +64,13 @@ def run(
         part, cut = select(opened, selection)
         part = part.save(output)
         open_jobs = None if cut is None else running_at(opened, cut)
+    untimed = 0 if cut is None or not opened.has("requests") else opened.requests["submit_time"].null_count()
     data = {
         "tasks": part.tasks.height,
         "tasks_of_trace": opened.tasks.height,
         "requests": part.requests.height,
         "requests_of_trace": opened.requests.height,
+        "requests_without_time": untimed,
         "cut_seconds": cut,
         "jobs_not_ended_at_cut": open_jobs,
         "fingerprint": part.meta.fingerprint,
@@ -79,6 +81,8 @@ def run(
         for name in ("tasks", "requests"):
             if opened.frame(name).height:
                 say(f"{part.frame(name).height:,} of {opened.frame(name).height:,} {name}")
+        if untimed:
+            say(f"{untimed:,} requests tell no time: they are neither before nor after the cut, and left out")
         if cut is not None and open_jobs is not None:
             kept = "known only as far as they had run" if last is None and since is None else "left out"
             say(

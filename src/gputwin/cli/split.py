@@ -39,7 +39,9 @@ def run(
         train, test = before(opened, cut), since(opened, cut)
         train, test = train.save(output / "train"), test.save(output / "test")
         open_jobs = running_at(opened, cut)
+    untimed = opened.requests["submit_time"].null_count() if opened.has("requests") else 0
     data = {
+        "requests_without_time": untimed,
         "cut_seconds": cut,
         "jobs_not_ended_at_cut": open_jobs,
         **{
@@ -56,6 +58,8 @@ def run(
         kind = "tasks" if opened.tasks.height else "requests"
         counts = f"{train.frame(kind).height:,} {kind} to learn from, {test.frame(kind).height:,} to test on"
         say(f"{counts}; cut {format_duration(cut)} after the trace's time zero")
+        if untimed:
+            say(f"{untimed:,} requests tell no time: they are neither before nor after the cut, and left out")
         if open_jobs:
             say(f"{open_jobs:,} jobs had not ended at the cut: in train they run or wait, in test they are left out")
         say(f"traces: {output / 'train'}, {output / 'test'}")

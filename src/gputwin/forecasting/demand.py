@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
-from gputwin.core.units import MINUTE
+from gputwin.core.units import MINUTE, short_duration
 from gputwin.forecasting.gaps import is_rate, missing_note, totals, zero_note
 from gputwin.forecasting.resources import RESOURCES, amount
 from gputwin.forecasting.rollouts import replicas
@@ -22,6 +22,10 @@ from gputwin.traces.reader import Clock
 GROUPS = ("application", "role", "gpu_model", "tenant", "user", "workload", "qos")
 MOST_GROUPS = 50
 MOST_BINS = 5_000_000
+_NEARLY_WHOLE = 0.95
+"""A last bin of which the record covers less is left out of amounts: it would read as a sudden drop."""
+_FEWEST_BINS = 10
+"""Of records with fewer, no bin is left out."""
 _LAST_BINS = 24
 _FADED = 0.25
 """Below this part of the average, the last bins hold too little to be a quiet time."""
@@ -61,13 +65,14 @@ def arrivals(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by
     known = tasks.filter(pl.col("begin").is_not_null())
     names, units, keys = _columns(trace, known, resources, by)
     values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins)
+    values, cut = _whole(values, start, bin_seconds, window.until)
     older = int(tasks["is_older"].sum())
     left = tasks.height - known.height - older
     notes = [f"{older:,} tasks were there before the trace began and arrive in no bin"] if older else []
     if left:
         notes.append(f"{left:,} tasks tell no arrival, and are left out")
     notes += zero_note(values, "arrival", bin_seconds)
-    return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, (*notes, *window.notes()))
+    return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, (*notes, *cut, *window.notes()))
 
 
 def in_force(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by: str | None = None) -> DemandSeries:
@@ -151,13 +156,15 @@ def requests_per_second(trace: Trace, bin_seconds: float, by: str | None = None)
     known = frame.filter(pl.col("begin").is_finite())
     if known.is_empty():
         raise UserError("no request of the trace has a time, so there is nothing to forecast")
-    start, bins = _bins(float(known["begin"].min()), float(known["begin"].max()), bin_seconds)  # type: ignore[arg-type]
+    last = float(known["begin"].max())  # type: ignore[arg-type]
+    start, bins = _bins(float(known["begin"].min()), last, bin_seconds)  # type: ignore[arg-type]
     keys = _group_keys(known, ("requests",), by)
     values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins) / bin_seconds
+    values, cut = _whole(values, start, bin_seconds, last)
     names = tuple(_name(resource, group) for resource, group in keys)
     left = frame.height - known.height
     notes: tuple[str, ...] = (f"{left:,} requests have no time and are left out",) if left else ()
-    notes += zero_note(values, "request", bin_seconds)
+    notes += (*zero_note(values, "request", bin_seconds), *cut)
     return _series(trace, Target.REQUESTS, names, ("1/s",) * len(names), values, bin_seconds, start, notes)
 
 
@@ -202,6 +209,15 @@ def _bins(first: float, last: float, bin_seconds: float) -> tuple[float, int]:
     if count > MOST_BINS:
         raise UserError(f"{count:,} bins are more than {MOST_BINS:,}; choose wider ones than {bin_seconds:g} s")
     return start, count
+
+
+def _whole(values: Floats, start: float, width: float, until: float) -> tuple[Floats, tuple[str, ...]]:
+    """Return amounts per bin without a last bin that the end of the record cuts off, and a note that says so."""
+    covered = (until - start) - (len(values) - 1) * width
+    if covered >= _NEARLY_WHOLE * width or len(values) < _FEWEST_BINS:
+        return values, ()
+    seen = f"{short_duration(max(covered, 0.0))} of {short_duration(width)}"
+    return values[:-1], (f"the record covers {seen} of the last bin, which is left out",)
 
 
 def _amounts(trace: Trace, resources: Sequence[str]) -> list[pl.Expr]:
@@ -273,6 +289,6 @@ def _series(
 def _instead(trace: Trace) -> str:
     """Return what the trace could be asked for instead, as a hint."""
     if not trace.requests.is_empty():
-        return "try target requests"
+        return "try --target requests"
     metrics = sorted(trace.series["metric"].unique().to_list())
-    return f"try target metric with one of: {', '.join(metrics)}" if metrics else "it has no series either"
+    return f"try --target metric --metric with one of: {', '.join(metrics)}" if metrics else "it has no series either"

@@ -58,7 +58,11 @@ class Predictions(Shown):
             "model": self.kind,
             "notes": list(self.notes),
             "tasks": self.frame.height,
-            "predicted_seconds": {"mean": seconds.mean(), "p50": seconds.median(), "p90": seconds.quantile(0.9)},
+            "predicted_seconds": {
+                "mean": seconds.mean(),
+                "p50": seconds.median(),
+                "p90": seconds.quantile(0.9, "linear"),
+            },
             "scores": {name: scores.to_json() for name, scores in self.scores.items()},
             "by_class": by_class.sort("tasks", "class", descending=[True, False]).to_dicts(),
         }

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from gputwin.core.percentiles import percentile
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 
@@ -79,8 +80,9 @@ def spread(values: pl.Series) -> dict[str, float] | None:
     if values.is_empty():
         return None
     result = {"mean": float(values.mean())}  # type: ignore[arg-type]
+    known = values.cast(pl.Float64).to_numpy()
     for name, q in _QUANTILES.items():
-        result[name] = float(values.quantile(q, "linear"))  # type: ignore[arg-type]
+        result[name] = percentile(known, q)
     return result
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gputwin.core.percentiles import percentile
 from gputwin.core.units import format_duration, percent
 from gputwin.optimization.capacity.scale import Counts, mix_of, with_counts
 from gputwin.optimization.capacity.target import Target, parse_target
@@ -169,7 +170,7 @@ def _simulated(
     if outcome.world.settings["changes"][0]:
         slow = outcome.world.lives.factors["slow_neighbours"][ended].sum()
         lost = float(slow / max(jobs["duration"][ended].sum(), 1e-9))
-    figures = float(np.quantile(waits, 0.95)), float(waits.mean()), float(times.completion[ended].mean()), lost
+    figures = percentile(waits, 0.95), float(waits.mean()), float(times.completion[ended].mean()), lost
     return target.met(target.value(asked)), figures
 
 

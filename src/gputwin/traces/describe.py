@@ -8,6 +8,7 @@ from typing import Any
 import polars as pl
 
 from gputwin.core.display import Shown
+from gputwin.core.percentiles import percentile
 from gputwin.core.units import format_duration
 from gputwin.traces.dataset import Trace
 from gputwin.traces.lifetimes import LIFE_COLUMNS, held
@@ -200,8 +201,9 @@ def _distribution(values: pl.Series) -> dict[str, float] | None:
     if values.is_empty():
         return None
     result: dict[str, float] = {"count": values.len(), "mean": float(values.mean())}  # type: ignore[arg-type]
+    known = values.cast(pl.Float64).to_numpy()
     for name, q in _QUANTILES.items():
-        result[name] = float(values.quantile(q, "linear"))  # type: ignore[arg-type]
+        result[name] = percentile(known, q)
     result["max"] = float(values.max())  # type: ignore[arg-type]
     result["zero_share"] = float((values == 0).mean())  # type: ignore[arg-type]
     return result

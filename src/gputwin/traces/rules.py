@@ -178,7 +178,7 @@ def _jumps_in(frame: pl.DataFrame, column: str) -> pl.Series:
     gaps = times.diff().drop_nulls()
     if gaps.len() < _JUMP_STEPS:
         return pl.Series([False]).new_from_index(0, frame.height)
-    usual = float(gaps.quantile(0.99) or 0.0)
+    usual = float(gaps.quantile(0.99, "linear") or 0.0)
     after = times.slice(1).filter(gaps > max(_JUMP_SECONDS, _JUMP_STEPS * usual))
     return frame[column].is_in(after.implode()) & frame[column].is_first_distinct()
 

@@ -14,6 +14,7 @@ from gputwin.autoscaling.nodes.bill import NodeBill, bill_nodes
 from gputwin.autoscaling.nodes.drive import NodeEvent, PoolDriver
 from gputwin.autoscaling.nodes.spec import Layout, NodePools, layout_of
 from gputwin.autoscaling.nodes.supply import SpotSupply
+from gputwin.core.percentiles import percentile
 from gputwin.core.units import HOUR
 from gputwin.simulation.batch import Batch, workers_for
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
@@ -220,9 +221,9 @@ def _outcome(
         stopped = int(who.size)
         delay = (lives["lost"] + lives["overheads"])[who]
         if stopped:
-            delays = {f"p{q}": float(np.quantile(delay, q / 100)) for q in (50, 95, 99)} | {"max": float(delay.max())}
+            delays = {f"p{q}": percentile(delay, q / 100) for q in (50, 95, 99)} | {"max": float(delay.max())}
     gpus = world.machines.nodes["gpu_count"]
-    p95, p99 = np.quantile(waits, [0.95, 0.99]) if waits.size else (0.0, 0.0)
+    p95, p99 = (percentile(waits, q) if waits.size else 0.0 for q in (0.95, 0.99))
     score = PoolScore(
         rule,
         spot_share,

@@ -69,7 +69,7 @@ class ServedRun:
     simulator: Simulator
     series: Series
     end: float
-    """When the last request was done, at least the span."""
+    """The end of the period in which the last request was done, at least the span: replicas are paid for until then."""
 
     def response_seconds(self) -> Floats:
         """Return s to the first token (LLM engines) or to the end; so far, where it has not come; NaN if refused."""

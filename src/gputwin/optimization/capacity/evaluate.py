@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gputwin.core.percentiles import percentile
 from gputwin.optimization.capacity.blocks import Draws, block_of, drawn, draws_of
 from gputwin.optimization.capacity.scale import Counts, with_counts
 from gputwin.optimization.capacity.target import Floats, Target
@@ -152,10 +153,20 @@ def interval(target: Target, submit: Floats, times: Floats) -> tuple[float, floa
         grid = np.unique(ordered[np.linspace(0, times.size - 1, min(_GRID, times.size)).astype(np.int64)])
         cell = block * grid.size + np.searchsorted(grid, times)
         upto = np.cumsum(np.bincount(cell, minlength=count * grid.size).reshape(count, -1), axis=1)
-        reached = weights @ upto >= target.share * sizes[:, None] - 1e-9
-        figures = grid[np.argmax(reached, axis=1)]
-    low, high = np.quantile(figures[sizes > 0], [0.05, 0.95], method="inverted_cdf")
-    return float(low), float(high)
+        figures = _percentiles(grid, weights @ upto, sizes, target.share)
+    low, high = (percentile(figures[sizes > 0], share) for share in (0.05, 0.95))
+    return low, high
+
+
+def _percentiles(grid: Floats, upto: Floats, sizes: Floats, share: float) -> Floats:
+    """Return each row's percentile, as `percentile` does; `upto`: how many of its `sizes` values each of the grid holds."""
+    position = share * np.maximum(sizes - 1, 0.0)
+    below = np.floor(position)
+    low, high = (grid[np.argmax(upto > rank[:, None], axis=1)] for rank in (below, np.ceil(position)))
+    with np.errstate(invalid="ignore"):
+        between = low + (high - low) * (position - below)
+    found: Floats = np.where(low == high, low, between)
+    return found
 
 
 def describe_points(points: Sequence[Point], target: Target) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gputwin.core.errors import UserError, shorten
+from gputwin.core.percentiles import percentile
 from gputwin.core.units import parse_duration, short_duration
 
 Floats = NDArray[np.float64]
@@ -43,7 +44,7 @@ class Target:
             return 0.0
         if self.share is None:
             return float(times.mean())
-        return float(np.quantile(times, self.share, method="inverted_cdf"))
+        return percentile(times, self.share)
 
     def met(self, value: float) -> bool:
         """Return whether a value of the figure meets the target."""

@@ -229,9 +229,7 @@ def _waits(compared: Comparison) -> FigurePart | None:
         waits = np.sort(np.concatenate([r.jobs["wait_seconds"].drop_nulls().to_numpy() for r in compared.of(label)]))
         if waits.size:
             at = np.unique(np.concatenate([np.linspace(0, 1, _POINTS), 1 - np.geomspace(1e-4, 1, _POINTS)]))
-            frames.append(
-                pl.DataFrame({"scenario": label, "value": np.quantile(waits, at, method="inverted_cdf"), "share": at})
-            )
+            frames.append(pl.DataFrame({"scenario": label, "value": np.quantile(waits, at), "share": at}))
     if not frames:
         return None
     frame = pl.concat(frames)

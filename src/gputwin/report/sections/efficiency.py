@@ -50,7 +50,7 @@ def _use(topic: Topic) -> list[Part]:
             scale="percent",
             x="idle_over_capacity",
         )
-        figure.update_xaxes(range=[idle["idle_over_capacity"].quantile(q) for q in (0.02, 0.98)])
+        figure.update_xaxes(range=[idle["idle_over_capacity"].quantile(q, "linear") for q in (0.02, 0.98)])
         caption = "What an instance leaves idle (or overruns, below zero) as a share of its machine's capacity."
         parts.append(FigurePart("idle-capacity", "Idle inside requests", figure, caption, idle, half=True))
     figure = charts.bars(

@@ -20,7 +20,7 @@ from tempfile import TemporaryDirectory
 from gputwin.core.errors import GputwinError
 from gputwin.simulation.cluster import open_cluster
 
-COMMAND = "from gputwin.cli.main import run; run()"
+COMMAND = "from gputwin.cli.start import run; run()"
 _MILLION = 1_000_000
 
 

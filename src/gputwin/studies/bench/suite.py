@@ -32,7 +32,10 @@ from gputwin.studies.bench.workloads import (
     with_tenants,
 )
 
-_CHILD = "from gputwin.studies.bench.suite import child; child()"
+# Compiled code would hear of Ctrl-C only at its end: the system itself ends the process.
+_CHILD = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_DFL);from gputwin.studies.bench.suite import child; child()"
+)
 _SMALL_RUN = ("simulate", "synthetic:pai2020?jobs=1000", "--cluster", "pai2020", "--json")
 
 

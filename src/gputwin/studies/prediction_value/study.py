@@ -163,7 +163,7 @@ def _outcomes(
 
 
 def _outcome(rule: str, jobs: pl.DataFrame, gap: tuple[float, float | None, float | None]) -> RuleOutcome:
-    long = jobs.filter(pl.col("duration_seconds") >= pl.col("duration_seconds").quantile(LONG))
+    long = jobs.filter(pl.col("duration_seconds") >= pl.col("duration_seconds").quantile(LONG, "linear"))
     none = dict.fromkeys(("mean", "p99"), 0.0)
     wait, jct, of_long = (
         spread(values) or none for values in (jobs["wait_seconds"], jobs["jct_seconds"], long["wait_seconds"])

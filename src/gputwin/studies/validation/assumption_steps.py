@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gputwin.core.percentiles import percentile
 from gputwin.core.rng import stream
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.queueing.fit.offered import Offered
@@ -95,7 +96,7 @@ def measure(record: Record, capacity: float, begin: float, until: float) -> Figu
     queued = np.nan_to_num(np.clip(left, begin, until) - np.clip(submit, begin, until))
     return Figures(
         float(wait.mean()) if wait.size else None,
-        float(np.quantile(wait, 0.95)) if wait.size else None,
+        percentile(wait, 0.95) if wait.size else None,
         float(held @ gpus[known]) / span / capacity,
         float(queued.sum()) / span,
     )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import polars as pl
 
+from gputwin.core.percentiles import percentile
 from gputwin.traces.dataset import Trace
 from gputwin.traces.synthetic.distributions import Distribution, Floats
 from gputwin.traces.synthetic.generator import Synthetic
@@ -158,7 +159,4 @@ def _step_at(x: Floats, cumulative: Floats, points: Floats, side: str) -> Floats
 def _summary(values: Floats, suffix: str) -> dict[str, float]:
     if not len(values):
         return {}
-    quantiles = np.quantile(values, list(_SHOWN.values()), method="inverted_cdf")
-    return {f"mean{suffix}": float(values.mean())} | {
-        f"{n}{suffix}": float(q) for n, q in zip(_SHOWN, quantiles, strict=True)
-    }
+    return {f"mean{suffix}": float(values.mean())} | {f"{n}{suffix}": percentile(values, q) for n, q in _SHOWN.items()}
