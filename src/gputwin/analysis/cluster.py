@@ -133,8 +133,8 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         words = ", ".join(f"{name} {share(mean)}" for name, mean in means.items())
         remarks.append(Remark(f"On average allocated: {words}.", False, 0))
         if max(means.values()) < 0.01:
-            text = "So little is allocated that the trace must hold but a part of the work this cluster did."
-            return (*remarks, Remark(text, True))
+            text = "So little is allocated that the trace probably has only part of the work this cluster did."
+            return (*remarks, Remark(text, True, 2))
         over = [name for name, column in shares.items() if _peak(series, column) > 1]
         over += [f"GPUs of model {model}" for model in _overfull_models(tables)]
         if over:

@@ -9,7 +9,7 @@ import polars as pl
 from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
-from gputwin.report.sections.quota_tree import quota_tree
+from gputwin.report.sections.quota_tree import quota_parts
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.result import SimulationResult
@@ -43,8 +43,7 @@ def run_section(result: SimulationResult, timeline: Timeline, use: pl.DataFrame 
         )
     )
     parts += [waits_table(result), *causes_tables(result), *run_tenants(by_tenant(result, use))]
-    tree = quota_tree(result)
-    parts += [] if tree is None else [tree]
+    parts += quota_parts(result)
     steps = (
         "See why one job waited: `gputwin explain RUN longest`.",
         "Compare with other rules: `gputwin simulate TRACE --order sjf -o other`, then "
@@ -125,8 +124,11 @@ def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
         caption = f"at most {percent(most, 1)} allocated" if is_share else f"at most {most:,.0f} jobs wait"
         caption = f"Means over {short_duration(step * bin_seconds)}: {caption}."
         parts.append(FigurePart(id_, title, figure, caption, shown))
-    if words := shares_words(result.summary.get("tenant_shares")):
+    who = owner_of(result)
+    if words := shares_words(result.summary.get("tenant_shares"), who):
         figure = charts.over_time(shown, _SHARES, timeline.axis, "from 0 to 1")
         figure.update_layout(height=300)
-        parts.append(FigurePart("run-shares", "Tenants against their fair shares over time", figure, words, shown))
+        parts.append(
+            FigurePart("run-shares", f"{who.capitalize()}s against their fair shares over time", figure, words, shown)
+        )
     return parts

@@ -33,7 +33,8 @@ def tenants(subject: Subject) -> Section | None:
     found = topic.tables["tenants"]
     who = topic.title.removeprefix("Per ")
     parts = tenant_parts(found, pl.DataFrame() if blocking is None else blocking, who)
-    return Section("tenants", f"{topic.title}: who waits for whom", (*parts, Findings(topic.remarks)), topic.notes)
+    what = "who holds GPUs" if blocking is None else "who waits for whom"
+    return Section("tenants", f"{topic.title}: {what}", (*parts, Findings(topic.remarks)), topic.notes)
 
 
 def run_tenants(view: TenantView) -> list[Part]:
