@@ -114,7 +114,7 @@ def _cut(text: str, most: int) -> str:
 class Section:
     """One section of the report. `notes` say how its numbers were made; the method section gathers them.
 
-    `conclusion` is what it says while it is closed, where none of its parts says so. The first section of a report is its
+    `conclusion` is what it says while it is closed, where it has no statement. The first section of a report is its
     answer: it opens with its `question`, may have a small table (`summary`), and ends with what to do next.
     """
 
@@ -138,12 +138,12 @@ class Section:
         return _cut(self._first_words(), _MOST_GIST)
 
     def _first_words(self) -> str:
-        """Return the section's conclusion, else its statement, a finding, figure, sentence, or a chart's caption."""
-        if self.conclusion:
-            return self.conclusion
+        """Return the section's statement, else its conclusion, a finding, figure, sentence, or a chart's caption."""
         for part in self.parts:
             if isinstance(part, Statement):
                 return part.text
+        if self.conclusion:
+            return self.conclusion
         for part in self.parts:
             if isinstance(part, Findings) and part.remarks:
                 return part.remarks[0].text

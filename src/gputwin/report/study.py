@@ -79,6 +79,17 @@ def study_section(outcome: Outcome, timeline: Timeline) -> Section:
         parts=tuple(part for part in parts if not isinstance(part, Bullets)),
         notes=(*section.notes, _NOTE),
         question="Which of these scenarios should the cluster use?",
+        next_steps=_next_steps(section, verdict, bool(study.limits)),
+    )
+
+
+def _next_steps(section: Section, verdict: Verdict, has_targets: bool) -> tuple[str, ...]:
+    """Return what to do about the verdict; where no scenario meets the targets, how to find what would."""
+    if not has_targets or verdict.choice is not None:
+        return section.next_steps
+    return (
+        "See how many nodes would meet the target: `gputwin plan TRACE --target p95_wait=10m`.",
+        "Or loosen the target, or give the study other rules to try.",
     )
 
 
@@ -144,11 +155,13 @@ def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:
     figure = blank(xaxis={"title": f"{x}, {unit}" if unit else x}, yaxis={"title": y}, showlegend=True)
     for is_on, name in ((True, "on the Pareto front"), (False, "beaten by another")):
         part = frame.filter(pl.col("is_on_front") == is_on).sort(x)
+        places = ("top center", "bottom center")
         figure.add_scatter(
             x=(part[x] / size).to_list(),
             y=part[y].to_list(),
             mode="markers+text" if frame.height <= _MOST_NAMED else "markers",
-            textposition="top center",
+            # Neighbours' names stand above and below their points.
+            textposition=[places[k % 2] for k in range(part.height)],
             cliponaxis=False,
             name=name,
             marker={"size": 10, "symbol": "circle" if is_on else "circle-open"},
