@@ -67,7 +67,7 @@ def cluster(tasks: Frame, facts: TaskFacts, nodes: pl.DataFrame) -> Topic | None
     """Return allocation and queue over time; None where neither starts nor runtimes are known."""
     if not facts.knows("arrival", "runtime"):
         return None
-    remarks = [Remark(text, True) for text in facts.window.sentences()]
+    remarks = [Remark(text, True, 0) for text in facts.window.sentences()]
     bins = timeline_bins(facts)
     series = allocation(tasks, facts, bins)
     if facts.knows("wait"):

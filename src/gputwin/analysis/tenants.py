@@ -131,8 +131,8 @@ def _holds_most(table: pl.DataFrame, who: str) -> list[Remark]:
     if held.height < 2:
         return []
     top = held.row(0, named=True)
-    text = f"{_begins(_does(top['tenant'], 'hold', who))} most: {share(top['gpu_hour_share'])} of all GPU-hours, "
-    return [Remark(f"{text}of {table.height:,} {who}s.")]
+    text = f"{_begins(_does(top['tenant'], 'hold', who))} most of {table.height:,} {who}s: "
+    return [Remark(f"{text}{share(top['gpu_hour_share'])} of all GPU-hours.")]
 
 
 def remarks_on(table: pl.DataFrame, charges: pl.DataFrame, who: str = "tenant") -> list[Remark]:

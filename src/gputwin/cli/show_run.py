@@ -60,6 +60,7 @@ def show_run(
 
 def _show_details(s: dict[str, Any], view: TenantView) -> None:
     """Print outcomes, the cluster, what interrupted jobs, power and tenants."""
+    from gputwin.analysis.words import share
     from gputwin.cli.tenants import show_tenant_tables
     from gputwin.core.units import format_duration
     from gputwin.report.sections.tenants import NO_TENANTS
@@ -67,8 +68,8 @@ def _show_details(s: dict[str, Any], view: TenantView) -> None:
 
     figures = [["outcomes", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in s["outcomes"].items())]]
     figures += [["makespan", format_duration(s["makespan_seconds"])]]
-    figures += [[f"{_resource(k)} allocated", percent(v, 1)] for k, v in s["allocation"].items() if k != "gpu_unnamed"]
-    figures += [["GPUs lost to fragmentation", percent(s["fragmentation"], 1)]]
+    figures += [[f"{_resource(k)} allocated", share(v)] for k, v in s["allocation"].items() if k != "gpu_unnamed"]
+    figures += [["GPUs lost to fragmentation", share(s["fragmentation"])]]
     figures += [
         [f"{_resource(k)} allocated but unused", percent(v, 1)] for k, v in (s["unused_allocation"] or {}).items()
     ]

@@ -121,10 +121,13 @@
     const forPhone = (layout, data) => {
       if (layout.meta?.panels) stack(layout, layout.meta.panels);
       const rows = layout.yaxis?.type === "category" ? [...new Set(data.flatMap((trace) => trace.y ?? []))] : [];
-      if (rows.some((name) => String(name).length > PHONE.long)) {
-        const shown = rows.map((name) => inLines(String(name).replace(LONG_ID, "$1…$2"), PHONE.beside));
-        layout.height += PHONE.line * shown.reduce((sum, text) => sum + text.split("<br>").length - 1, 0);
-        layout.yaxis = { ...layout.yaxis, tickmode: "array", tickvals: rows, ticktext: shown };
+      // Names of rows are the rows themselves, or stand beside their places.
+      const places = rows.length ? rows : layout.yaxis?.tickvals ?? [];
+      const names = rows.length ? rows : layout.yaxis?.ticktext ?? [];
+      if (names.some((name) => String(name).length > PHONE.long)) {
+        const ticktext = names.map((name) => inLines(String(name).replace(LONG_ID, "$1…$2"), PHONE.beside));
+        layout.height += PHONE.line * names.length * (Math.max(...ticktext.map((text) => text.split("<br>").length)) - 1);
+        layout.yaxis = { ...layout.yaxis, tickmode: "array", tickvals: places, ticktext };
       }
       for (const key of Object.keys(layout)) {
         if (!/^xaxis/.test(key)) continue;

@@ -9,6 +9,7 @@ import polars as pl
 
 from gputwin.analysis.occupancy import time_mean
 from gputwin.analysis.verdict import main_findings, verdict
+from gputwin.analysis.words import share
 from gputwin.core.units import HOUR, format_count, format_duration, percent
 from gputwin.report import charts
 from gputwin.report.aggregates import known_sum
@@ -42,7 +43,7 @@ _MANY_DROPPED = 0.01
 _OF_STATE = (
     "Forecast the GPUs waited for: `gputwin forecast TRACE --target metric --metric pending_gpus --bin 1h --horizon 1d`.",
 )
-_ENDED = {"completed": "completed", "failed": "failed"}
+_ENDED = {"completed": "completed", "failed": "failed", "running": "were still running when it ended"}
 _ROWS = {"usage": "samples of use", "series": "samples of series"}
 _NEARLY_ALL = 0.95
 """Share of the span; an average over less says over how much."""
@@ -119,14 +120,23 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
     for count, label, note in (
         (d.users, "Users", _users_note(subject)),
         (d.applications, "Applications", "each task is a replica of one"),
+        *_owners(subject),
+        (d.jobs if d.jobs != d.tasks or d.instances != d.tasks else 0, "Jobs", f"{d.instances:,} instances"),
         (len(d.metrics), "Metrics", f"{sum(d.metrics.values()):,} samples"),
-        (d.jobs, "Jobs", f"{d.instances:,} instances"),
     ):
         if count:
             cards.append(Card(label, format_count(count), note))
     if not d.tasks and not d.requests:
         cards.append(Card("Span", format_duration(subject.timeline.span), "first to last event"))
     return tuple(cards)
+
+
+def _owners(subject: Subject) -> list[tuple[int, str, str]]:
+    """Return how many tenants there are and what part of the tasks the largest has."""
+    table = subject.analysis.table("workload", "tenants")
+    if table is None or table.height < 2:
+        return []
+    return [(table.height, "Tenants", f"the most active submits {share(table['task_share'][0])} of the tasks")]
 
 
 def _users_note(subject: Subject) -> str:
@@ -165,7 +175,9 @@ def _chart(subject: Subject) -> FigurePart | None:
     shown = series.with_columns(timeline.shown(pl.col("begin")).alias("at")).select("at", "begin", *columns)
     figure = charts.over_time(shown, columns, timeline.axis, what)
     figure.update_layout(height=300)
-    return FigurePart("answer-load", f"{what} held and waited for, over time", figure, f"{caption}.", shown)
+    of = "held" if has_gpus else "running"
+    title = f"{what} {of} and waited for, over time" if len(columns) > 1 else f"{what} {of} over time"
+    return FigurePart("answer-load", title[:1].upper() + title[1:], figure, f"{caption}.", shown)
 
 
 def _next_steps(subject: Subject) -> tuple[str, ...]:
@@ -234,7 +246,7 @@ def _conclusion(subject: Subject) -> str:
     known = {status: count for status, count in d.status.items() if status != "unknown"}
     if known:
         most = max(known, key=known.__getitem__)
-        text += f"; {percent(known[most] / d.tasks, 1)} of tasks {_ENDED.get(most, f'are {most}')}"
+        text += f"; {percent(known[most] / d.tasks, 1)} of tasks {_ENDED.get(most, f'were {most}')}"
     return f"{text}."
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 
+from gputwin.analysis.words import share
 from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
@@ -71,7 +72,7 @@ def causes_tables(result: SimulationResult) -> list[TablePart]:
         return []
     jobs = max(result.summary["jobs_with_wait"], 1)
     rows = tuple(
-        (cause_words(name), format_duration(seconds / jobs), percent(seconds / total, 1))
+        (cause_words(name), format_duration(seconds / jobs), share(seconds / total))
         for name, seconds in sorted(causes.items(), key=lambda item: -item[1])
         if seconds
     )
@@ -89,10 +90,8 @@ def _cards(result: SimulationResult) -> Cards:
     if s["jct_seconds"]:
         cards.append(Card("Mean completion time", format_duration(s["jct_seconds"]["mean"]), "from submission to end"))
     if "gpu" in s["allocation"]:
-        cards.append(Card("GPUs allocated", percent(s["allocation"]["gpu"], 1), f"of {result.manifest['gpus']:,}"))
-    cards.append(
-        Card("GPUs lost to fragmentation", percent(s["fragmentation"], 1), "free, but of no use to typical jobs")
-    )
+        cards.append(Card("GPUs allocated", share(s["allocation"]["gpu"]), f"of {result.manifest['gpus']:,}"))
+    cards.append(Card("GPUs lost to fragmentation", share(s["fragmentation"]), "free, but of no use to typical jobs"))
     if s["jain_fairness"] is not None:
         cards.append(Card("Fairness", f"{s['jain_fairness']:.3f}", f"1: {owner_of(result)}s are treated alike"))
     return Cards(tuple(cards))
