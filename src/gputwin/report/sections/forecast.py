@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.analysis.words import metric
 from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.forecasting.combine import AUTO
 from gputwin.forecasting.frame import column
@@ -63,9 +64,11 @@ def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
 
 
 def _what(study: ForecastStudy) -> str:
-    return {"in-force": "demand", "arrivals": "the demand of new tasks", "requests": "the request rate"}.get(
-        str(study.series.target), "the metric"
-    )
+    if study.series.target is Target.METRIC:
+        return metric(study.series.names[0])
+    return {"in-force": "demand", "arrivals": "the demand of new tasks", "requests": "the request rate"}[
+        str(study.series.target)
+    ]
 
 
 def expected(study: ForecastStudy) -> TablePart:
