@@ -47,7 +47,7 @@ def test_shares_of_users_are_of_all_tasks_also_of_those_that_name_no_user() -> N
         ("b", 0.125, 0.125),
     ]
     texts = [remark.text for topic in analysis.topics for remark in topic.remarks]
-    assert "The most active 1 of 2 users submit 25.0 % of the tasks." in texts
+    assert "The most active of 2 users submits 25.0 % of the tasks." in texts
 
 
 def test_a_queue_too_short_to_fill_a_bin_is_not_called_none() -> None:

@@ -94,3 +94,8 @@ def test_the_gap_of_a_node_log_is_missing(real_data):
     gaps = np.flatnonzero(~series.known())
     assert 55 <= len(gaps) <= 70
     assert (series.values[gaps, 0] == series.values[gaps[0] - 1, 0]).sum() >= 55
+
+
+def test_a_level_that_falls_to_zero_is_zero():
+    series = sampled([("gpus", 60.0 * k, v, "a") for k, v in enumerate((0.1, 0.2, 0.3, 0.0))])
+    assert series.values[:, 0].tolist() == [0.1, 0.2, 0.3, 0.0]

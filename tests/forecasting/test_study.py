@@ -66,7 +66,7 @@ def test_a_trace_goes_all_the_way():
 
 
 def test_a_horizon_longer_than_the_test_part_is_refused():
-    with pytest.raises(UserError, match="needs a test part"):
+    with pytest.raises(UserError, match="too long to be tested"):
         forecast_series(series_of(daily_wave(), bin_seconds=3600.0), horizon=100, models=("naive",))
     with pytest.raises(UserError, match="not a whole number of bins"):
         forecast(service_trace(), "in-force", horizon_seconds=1000)

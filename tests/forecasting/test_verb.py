@@ -56,7 +56,7 @@ def test_a_forecast_from_the_command_line(trace_directory, tmp_path, capsys):
     [
         (["--target", "rain"], "unknown target"),
         (["--horizon", "7m"], "not a whole number of bins"),
-        (["--horizon", "30d"], "needs a test part"),
+        (["--horizon", "30d"], "too long to be tested"),
         (["--model", "lightgmb"], "did you mean"),
         (["--tune", "naive"], "nothing to tune"),
         (["--bin", "2d"], "too few for a backtest"),

@@ -67,7 +67,7 @@ def cluster(tasks: Frame, facts: TaskFacts, nodes: pl.DataFrame) -> Topic | None
     """Return allocation and queue over time; None where neither starts nor runtimes are known."""
     if not facts.knows("arrival", "runtime"):
         return None
-    remarks = [Remark(text, True) for text in facts.window.sentences()]
+    remarks = [Remark(text, True, 0) for text in facts.window.sentences()]
     bins = timeline_bins(facts)
     series = allocation(tasks, facts, bins)
     if facts.knows("wait"):
@@ -133,8 +133,8 @@ def _remarks(tables: dict[str, pl.DataFrame]) -> tuple[Remark, ...]:
         words = ", ".join(f"{name} {share(mean)}" for name, mean in means.items())
         remarks.append(Remark(f"On average allocated: {words}.", False, 0))
         if max(means.values()) < 0.01:
-            text = "So little is allocated that the trace must hold but a part of the work this cluster did."
-            return (*remarks, Remark(text, True))
+            text = "So little is allocated that the trace probably has only part of the work this cluster did."
+            return (*remarks, Remark(text, True, 2))
         over = [name for name, column in shares.items() if _peak(series, column) > 1]
         over += [f"GPUs of model {model}" for model in _overfull_models(tables)]
         if over:

@@ -122,7 +122,8 @@ def _placement_remarks(tables: dict[str, pl.DataFrame], span: float) -> list[Rem
     placed = tables["placements"]
     total, count = float(placed["instance_hours"].sum()), int(placed["instances"].sum())
     at_a_time = total / (span / HOUR) / placed.height
-    text = f"{placed.height:,} machines ran {count:,} instances, {at_a_time:,.1f} at a time on each on average"
+    some = f"{at_a_time:,.1f}" if at_a_time >= 0.05 else "fewer than 0.1"
+    text = f"{placed.height:,} machines ran {count:,} instances, {some} at a time on each on average"
     if total > 0 and placed.height >= 100:
         top = max(round(placed.height / 100), 1)
         held = float(placed["instance_hours"].head(top).sum()) / total

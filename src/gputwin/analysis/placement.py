@@ -12,7 +12,7 @@ from gputwin.analysis.effects import Effect, rule_effects, rule_means
 from gputwin.analysis.frames import Frame, aggregate
 from gputwin.analysis.tasks import NO_LIMIT, TaskFacts
 from gputwin.analysis.topic import Remark, Topic
-from gputwin.analysis.words import duration, label, share
+from gputwin.analysis.words import duration, share, size_class
 
 RULES = ("max_per_node", "gpu_constraint", "gang_size")
 _OWNERS = ("application", "user", "tenant")
@@ -79,8 +79,8 @@ def _remarks(tables: dict[str, pl.DataFrame], effects: list[Effect], owner: str 
         title = BY_NAME[name].title
         remarks.append(
             Remark(
-                f"By {title}: the mean wait is longest at {label(high['group'])} ({duration(high['mean'])}, median "
-                f"{duration(high['p50'])}) and shortest at {label(low['group'])} ({duration(low['mean'])}, median "
+                f"By {title}: the mean wait is longest for {size_class(high['group'])} ({duration(high['mean'])}, median "
+                f"{duration(high['p50'])}) and shortest for {size_class(low['group'])} ({duration(low['mean'])}, median "
                 f"{duration(low['p50'])})." + _across_roles(tables, name, high["group"]),
                 matters=0,
             )
@@ -88,7 +88,7 @@ def _remarks(tables: dict[str, pl.DataFrame], effects: list[Effect], owner: str 
         mine = [e for e in effects if e.rule == name and e.outcome == "wait"]
         # Where the longest waits are those of the reference itself, the question is what the shortest gain.
         level = high["group"] if any(e.level == high["group"] for e in mine) else low["group"]
-        remarks += _verdict([e for e in mine if e.level == level], owner)
+        remarks += _verdict([e for e in mine if e.level == level], title, owner)
     return tuple(remarks)
 
 
@@ -104,17 +104,18 @@ def _across_roles(tables: dict[str, pl.DataFrame], rule: str, group: str) -> str
     parts = ", ".join(
         f"{r['role']} {duration(r['mean'])}" for r in rows.sort("mean", descending=True).head(4).to_dicts()
     )
-    return f" At {label(group)}, by role: {parts}."
+    return f" For {size_class(group)}, by role: {parts}."
 
 
-def _verdict(effects: list[Effect], owner: str | None) -> list[Remark]:
+def _verdict(effects: list[Effect], title: str, owner: str | None) -> list[Remark]:
     """Return whether a level makes tasks wait by itself, once role and owner are held fixed."""
     if len(effects) < 2 or effects[0].estimate is None:
         return []
     raw, *controlled = effects
     strongest = controlled[-1]
     firm = next((e for e in reversed(controlled) if e.low is not None), None)
-    text = f"Against {label(raw.reference)}, {label(raw.level)} waits {_signed(raw.estimate)} as it stands"
+    level, reference = size_class(raw.level), size_class(raw.reference)
+    text = f"{title[:1].upper()}{title[1:]}, {level} against {reference}: waits are {_signed(raw.estimate)}"
     if firm is not None and firm.low is not None and firm.high is not None:
         compared = firm.tasks_compared / firm.tasks
         few = f"; {share(compared)} of these tasks have somebody to be compared with" if compared < 0.995 else ""

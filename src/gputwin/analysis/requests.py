@@ -186,9 +186,10 @@ def _rate_remark(r: dict[str, Any]) -> Remark:
     if not r["rate_per_s"]:
         return Remark(f"{r['requests']:,} requests without times: rates are not known.")
     ratio = r["peak_rate_per_s"] / r["rate_per_s"]
+    unit, mean, peak = rates_in_words(r["rate_per_s"], r["peak_rate_per_s"])
     text = (
-        f"{r['timed']:,} requests in {duration(r['span_seconds'])}: {rate_words(r['rate_per_s'])} on average, "
-        f"{rate_words(r['peak_rate_per_s'])} in the fullest minute ({ratio:.1f} times the mean)"
+        f"{r['timed']:,} requests in {duration(r['span_seconds'])}: {mean} {unit} on average, {peak} in the fullest "
+        f"minute ({ratio:.1f} times the mean)"
     )
     out = "" if not r["output_tokens_per_s"] else f"; {r['output_tokens_per_s']:,.0f} tokens out per second"
     left = r["requests"] - r["timed"]
@@ -196,9 +197,10 @@ def _rate_remark(r: dict[str, Any]) -> Remark:
     return Remark(f"{text}{out}.{untimed}", ratio > 10)
 
 
-def rate_words(per_second: float) -> str:
-    """Return a rate as people say it: per second, or per minute where it is below one."""
-    return f"{per_second:,.2f} per second" if per_second >= 1 else f"{per_second * MINUTE:,.1f} per minute"
+def rates_in_words(per_second: float, *others: float) -> tuple[str, ...]:
+    """Return the unit in which people say a rate (per minute below one a second), and the rate and others in it."""
+    unit, size, digits = ("per second", 1.0, 2) if per_second >= 1 else ("per minute", MINUTE, 1)
+    return (unit, *(f"{rate * size:,.{digits}f}" for rate in (per_second, *others)))
 
 
 def _client_remark(table: pl.DataFrame, totals: pl.DataFrame | None) -> Remark:

@@ -125,12 +125,21 @@ def _begins(text: str) -> str:
     return f"J{text[1:]}" if text.startswith("jobs of unknown ") else text
 
 
+def _holds_most(table: pl.DataFrame, who: str) -> list[Remark]:
+    """Return who holds most GPU-hours; nothing where nobody holds any."""
+    held = table.filter(pl.col("gpu_hours") > 0).sort("gpu_hours", "tenant", descending=[True, False])
+    if held.height < 2:
+        return []
+    top = held.row(0, named=True)
+    text = f"{_begins(_does(top['tenant'], 'hold', who))} most of {table.height:,} {who}s: "
+    return [Remark(f"{text}{share(top['gpu_hour_share'])} of all GPU-hours.")]
+
+
 def remarks_on(table: pl.DataFrame, charges: pl.DataFrame, who: str = "tenant") -> list[Remark]:
     """Return who waits most and who holds most of what others wait for, in sentences."""
     if not table["mean_wait_seconds"].is_not_null().any():
-        return [
-            Remark("When jobs were submitted, or when they started, is not known, so who waits for whom is not either.")
-        ]
+        unknown = f"The trace does not say when jobs waited, so it is not known which {who}s wait for which."
+        return [*_holds_most(table, who), Remark(unknown, False, 0)]
     total = float(charges["gpu_hours"].sum())
     if not total:
         waits = float(table["mean_wait_seconds"].max() or 0.0) > 0  # type: ignore[arg-type]

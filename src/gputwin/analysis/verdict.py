@@ -32,8 +32,10 @@ class Verdict(NamedTuple):
 
 def verdict(analysis: Analysis) -> Verdict:
     """Return how long work waits and how full the cluster is; the first finding where neither is known."""
-    waits = _waits(analysis)
-    said = [text for text in (waits.text, _held(analysis)) if text]
+    waits, held = _waits(analysis), _held(analysis)
+    said = [text for text in (waits.text, held) if text]
+    if held and not waits.text:
+        said.insert(0, "The trace does not say how long tasks waited.")
     if not said:
         first = next((t.remarks[0].text for t in analysis.topics if t.remarks), "")
         if not first and analysis.topics:
@@ -91,5 +93,6 @@ def _held(analysis: Analysis) -> str:
         seconds = pl.col("seconds")
         busy = series.select((seconds * (pl.col("queued") >= 1)).sum() / seconds.sum()).item()
         # Means over bins: with short queues none may reach one task though some wait.
-        text += f"; {share(busy)} of the time at least one task queues" if busy > 0 else ""
+        if busy > 0:
+            text += f"; {'all' if busy == 1 else f'{share(busy)} of'} the time at least one task queues"
     return f"{text}."

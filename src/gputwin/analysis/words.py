@@ -45,6 +45,14 @@ def amount(size: str, unit: str) -> str:
     return {"0": f"no {unit}", "<1": f"a share of one {unit}", "1": f"one {unit}"}.get(size, f"{size} {unit}s")
 
 
+def size_class(group: str) -> str:
+    """Return a class of sizes as it stands in a sentence: "over 8 and up to 16" for "≤16"; other groups by their names."""
+    if group.startswith("≤"):
+        most = int(group[1:].replace(",", ""))
+        return f"over {most // 2:,} and up to {most:,}"
+    return group if group.isdigit() else label(group)
+
+
 def metric(name: str) -> str:
     """Return a metric's name as words with its unit: "GPU duty (%)" for gpu_duty_percent."""
     words = name.split("_")

@@ -64,10 +64,11 @@ def _burst_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     if name is None or r is None or gaps["cv"] is None:
         return []
     degree = "in strong bursts" if r["dispersion"] > 10 else "in bursts" if r["dispersion"] > 2 else "evenly"
-    text = (
-        f"Tasks arrive {degree}: the busiest {unit_words(name)} brings {times(r['peak_over_mean'])} the mean, and "
-        f"{share(r['empty_share'])} of such intervals bring none."
-    )
+    unit = unit_words(name)
+    text = f"Tasks arrive {degree}: the busiest {unit} brings {times(r['peak_over_mean'])} the mean"
+    if r["empty_share"] > 0:
+        text += f", and in {share(r['empty_share'])} of such intervals none arrives"
+    text += "."
     remarks = [Remark(text)]
     if gaps["together_share"] > 0.2:
         remarks.append(
@@ -105,7 +106,9 @@ def _population_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
         totals = tables[f"{name}s"]
         top = max(-(-totals.height // 20), 1)
         part = share(float(totals["task_share"].head(top).sum()))
-        remarks.append(Remark(f"The most active {top:,} of {totals.height:,} {name}s submit {part} of the tasks."))
+        most = f"{top:,} most active" if top > 1 else "most active"
+        verb = "submit" if top > 1 else "submits"
+        remarks.append(Remark(f"The {most} of {totals.height:,} {name}s {verb} {part} of the tasks."))
     if "recurrence" in tables:
         again = tables["recurrence"].filter(~pl.col("runs").is_in(["1", "2–4"]))
         part = share(float(again["task_share"].sum()))

@@ -20,6 +20,8 @@ def show_run(
 ) -> None:
     """Print a run; where another is given, how it compares comes first and the run itself is cut short."""
     from gputwin.cli.show import show_comparison
+    from gputwin.core.table import Table
+    from gputwin.report.sections.quota_tree import quota_parts
     from gputwin.report.sections.run import causes_tables, waits_table
     from gputwin.simulation.verdict import rules_words, run_verdict
 
@@ -45,6 +47,11 @@ def show_run(
         say("the run's quantiles, cluster, stops and tenants: --full")
     else:
         _show_details(s, view)
+        for part in quota_parts(result):
+            if isinstance(part, Table):
+                show(part)
+            else:
+                say(part.text)
     for why, count in s["tasks_left_out"].items():
         say(f"{count:,} tasks not simulated: {why}")
     if output is not None:
@@ -53,6 +60,7 @@ def show_run(
 
 def _show_details(s: dict[str, Any], view: TenantView) -> None:
     """Print outcomes, the cluster, what interrupted jobs, power and tenants."""
+    from gputwin.analysis.words import share
     from gputwin.cli.tenants import show_tenant_tables
     from gputwin.core.units import format_duration
     from gputwin.report.sections.tenants import NO_TENANTS
@@ -60,8 +68,8 @@ def _show_details(s: dict[str, Any], view: TenantView) -> None:
 
     figures = [["outcomes", ", ".join(f"{k.replace('_', ' ')} {v:,}" for k, v in s["outcomes"].items())]]
     figures += [["makespan", format_duration(s["makespan_seconds"])]]
-    figures += [[f"{_resource(k)} allocated", percent(v, 1)] for k, v in s["allocation"].items() if k != "gpu_unnamed"]
-    figures += [["GPUs lost to fragmentation", percent(s["fragmentation"], 1)]]
+    figures += [[f"{_resource(k)} allocated", share(v)] for k, v in s["allocation"].items() if k != "gpu_unnamed"]
+    figures += [["GPUs lost to fragmentation", share(s["fragmentation"])]]
     figures += [
         [f"{_resource(k)} allocated but unused", percent(v, 1)] for k, v in (s["unused_allocation"] or {}).items()
     ]
@@ -75,7 +83,7 @@ def _show_details(s: dict[str, Any], view: TenantView) -> None:
     if s["sla_violations"] is not None:
         figures.append(["jobs over the SLA", f"{s['sla_violations']:,}"])
     table("Cluster", ["what", "value"], figures)
-    if line := shares_words(s.get("tenant_shares")):
+    if line := shares_words(s.get("tenant_shares"), view.who):
         say(line)
     _render_lives(s)
     _render_power(s)

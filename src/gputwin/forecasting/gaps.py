@@ -50,10 +50,10 @@ def totals(samples: pl.DataFrame, start: float, width: float, bins: int, *, rate
             first, value = part["bin"].to_numpy(), part["value"].to_numpy()
             # Live, nobody knows which sample is an entity's last.
             last = np.minimum(np.append(first[1:], bins), first + int(part["stands"][0])).clip(max=bins)
-            change = np.zeros(bins + 1)
-            np.add.at(change, first, value)
-            np.add.at(change, last, -value)
-            sums += np.cumsum(change)[:-1]
+            length = np.maximum(last - first, 0)
+            # Each bin takes one value as it is: sums of changes would leave dust beside zero.
+            held = np.repeat(first - (np.cumsum(length) - length), length) + np.arange(length.sum())
+            sums[held] += np.repeat(value, length)
     missing = np.ones(bins, dtype=bool)
     missing[means["bin"].to_numpy()] = False
     latest = np.maximum.accumulate(np.where(missing, 0, np.arange(bins)))

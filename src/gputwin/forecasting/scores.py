@@ -127,7 +127,9 @@ def verdicts(scores: pl.DataFrame, choices: Sequence[Choice], span: dict[int, st
 def _sentence(choice: Choice, gained: Interval, best: dict[str, object]) -> str:
     margin = f"(95 %: {percent(gained.low, 1, signed=True)} to {percent(gained.high, 1, signed=True)})"
     lead = float(str(best["skill_naive"]))
-    taken = f"auto took {choice.model} ({percent(choice.share)} of the way from the last value)"
+    taken = f"auto took {choice.model}"
+    if choice.share < 1:
+        taken += f" for {percent(choice.share)} and the last value for the rest"
     if choice.left == 0:
         after = "nothing beat it" if lead < 0.01 else f"in hindsight {best['model']} was {percent(lead, 1)} better"
         now = "" if choice.model == "naive" else f"; since then {taken}"

@@ -154,8 +154,8 @@ def forecast_series(
     leads = tuple(leads) or backtest_leads(horizon)
     if leads[-1] >= plan.end - plan.test:
         raise UserError(
-            f"a horizon of {horizon} bins needs a test part of more; the last {percent(test_share)} have "
-            f"{plan.end - plan.test}"
+            f"a horizon of {horizon} bins is too long to be tested: the last {percent(test_share)} of the series have only "
+            f"{plan.end - plan.test}; take a shorter horizon, narrower bins or a longer trace"
         )
     history = series.head(plan.test)
     names = _names(series.head(plan.first), models, neural)

@@ -55,7 +55,9 @@ def answer_of(section: Section) -> tuple[Answer, Section | None]:
         replace(findings, remarks=told) if findings else None,
         section.next_steps,
     )
-    evidence = Section(f"{section.id}-evidence", section.title, tuple(rest), section.notes)
+    evidence = Section(
+        f"{section.id}-evidence", section.title, tuple(rest), section.notes, conclusion=section.conclusion
+    )
     return answer, evidence if rest else None
 
 

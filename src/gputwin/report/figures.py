@@ -103,7 +103,7 @@ def distribution(frame: pl.DataFrame, quantiles: Mapping[str, float], what: str,
         hoverinfo="skip",
     )
     # Room to the right, so that the highest quantiles' labels stay inside.
-    figure.update_xaxes(range=_log_range(positive["value"], room=0.6))
+    figure.update_xaxes(range=_log_range(positive["value"], room=0.8))
     return figure
 
 
@@ -230,7 +230,8 @@ def small_multiples(frame: pl.DataFrame, axis: str) -> go.Figure:
         subplot_titles=[plain(metric_words(m), 34) for m in metrics],
         vertical_spacing=0.34 / max(rows, 1),
     )
-    figure.update_layout(layout_of(height=60 + 190 * rows, colorway=ONE_COLOUR))
+    # On a phone the page puts the panels below one another.
+    figure.update_layout(layout_of(height=60 + 190 * rows, colorway=ONE_COLOUR, meta={"panels": len(metrics)}))
     for i, metric in enumerate(metrics):
         part = frame.filter(pl.col("metric") == metric)
         figure.add_scatter(

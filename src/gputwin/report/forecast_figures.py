@@ -19,7 +19,7 @@ def fan(history: pl.DataFrame, ahead: pl.DataFrame, axis: str, pairs: list[tuple
     """Return one panel per series: the latest history and the forecast with its bands (`at`, `series`, `value`)."""
     names = ahead["series"].unique(maintain_order=True).to_list()
     units = dict(ahead.select("series", "unit").unique().iter_rows()) if "unit" in ahead.columns else {}
-    titles = [f"{name} ({units[name]})" if name in units else name for name in names]
+    titles = [f"{name} ({units[name]})" if units.get(name) else name for name in names]
     columns = min(2, len(names))
     rows = -(-len(names) // columns)
     figure = make_subplots(rows, columns, subplot_titles=[plain(n, 34) for n in titles], vertical_spacing=0.34 / rows)

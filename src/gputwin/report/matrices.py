@@ -28,7 +28,7 @@ def matrix(
         zmax=1,
         # Two hues that read apart for the colour-blind, grey between.
         colorscale=[[0, "#b3430a"], [0.25, "#eab08c"], [0.5, "#dde2e7"], [0.75, "#8fbfe0"], [1, "#0072b2"]],
-        text=[[f"{v:+.2f}" if v is not None else "" for v in row] for row in z],
+        text=[[_correlation(v) for v in row] for row in z],
         texttemplate="%{text}",
         xgap=1,
         ygap=1,
@@ -63,6 +63,13 @@ def amounts(
         hovertemplate="%{y} waits for %{x}: %{z:,.1f} " + what + "<extra></extra>",
     )
     return figure
+
+
+def _correlation(value: float | None) -> str:
+    """Return a correlation with its sign; what rounds to zero has none."""
+    if value is None:
+        return ""
+    return f"{value:+.2f}" if round(value, 2) else "0.00"
 
 
 def _short(value: float | None) -> str:

@@ -75,7 +75,18 @@ def mig_section(plan: FleetPlan, least: int) -> Section:
             f"Serve all of it: {least:,} GPUs are needed.",
             "Or serve what matters most: give values with `--value`.",
         ),
+        conclusion=_layouts_words(data["mixes"]),
     )
+
+
+def _layouts_words(mixes: Sequence[Mapping[str, Any]]) -> str:
+    """Return how many layouts there are, and the one that most GPUs have."""
+    cut = [m for m in mixes if m["mix"]]
+    if not cut:
+        return "No GPU is cut."
+    most = max(cut, key=lambda m: m["gpus"])
+    mix = ", ".join(f"{n} × {p}" for p, n in most["mix"].items())
+    return f"{len(cut)} layout{'s' if len(cut) > 1 else ''}; most GPUs, {most['gpus']:,}, have {mix}."
 
 
 def write_mig_report(path: Path, plan: FleetPlan, least: int) -> Path:

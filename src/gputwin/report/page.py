@@ -114,8 +114,8 @@ def _cut(text: str, most: int) -> str:
 class Section:
     """One section of the report. `notes` say how its numbers were made; the method section gathers them.
 
-    The first section of a report is its answer: it opens with its `question`, may have a small table (`summary`), and
-    ends with what to do next.
+    `conclusion` is what it says while it is closed, where it has no statement. The first section of a report is its
+    answer: it opens with its `question`, may have a small table (`summary`), and ends with what to do next.
     """
 
     id: str
@@ -125,6 +125,7 @@ class Section:
     question: str = ""
     next_steps: tuple[str, ...] = field(default=())
     summary: TablePart | None = None
+    conclusion: str = ""
 
     @property
     def figures(self) -> tuple[FigurePart, ...]:
@@ -137,10 +138,12 @@ class Section:
         return _cut(self._first_words(), _MOST_GIST)
 
     def _first_words(self) -> str:
-        """Return the section's statement, else a finding, figure or sentence, else what tables and charts it has."""
+        """Return the section's statement, else its conclusion, a finding, figure, sentence, or a chart's caption."""
         for part in self.parts:
             if isinstance(part, Statement):
                 return part.text
+        if self.conclusion:
+            return self.conclusion
         for part in self.parts:
             if isinstance(part, Findings) and part.remarks:
                 return part.remarks[0].text
@@ -153,7 +156,7 @@ class Section:
                 return part.text
             if isinstance(part, Bullets) and part.items:
                 return part.items[0]
-        return "; ".join(part.title for part in self.parts if isinstance(part, TablePart | FigurePart))
+        return next((figure.caption for figure in self.figures), "")
 
 
 __all__ = [

@@ -15,6 +15,8 @@ from gputwin.report.figures import DASHES, ONE_COLOUR, bars, blank, plain
 
 _MOST_SHOWN = 8
 _SQUARE = 400
+_ROOM = 1.6
+"""How far an axis goes beyond its longest bar, so that a duration fits beside it."""
 _FACTORS = np.exp(np.linspace(0.0, np.log(20.0), 80))
 
 
@@ -117,4 +119,6 @@ def waits(frame: pl.DataFrame) -> go.Figure:
     size, unit = duration_unit(seconds)
     figure = bars(frame["rule"], seconds / size, f"mean wait, {unit}", "%{y}: %{text}")
     figure.data[0].text = [format_duration(value) for value in seconds]
+    # Durations beside bars are longer than numbers.
+    figure.update_xaxes(range=[0, _ROOM * float((seconds / size).max() or 1.0)])  # type: ignore[arg-type]
     return figure

@@ -34,8 +34,8 @@ MOST_SHOWN = 10
 """Scenarios in the figures; the table has all."""
 _FIRST = ("scenario", "mean wait", "p95 wait", "mean JCT", "fairness", "fragmentation", "stops", "cost", "energy (kWh)")
 """Columns that stand first, since a terminal leaves out the last."""
-_MOST_NAMED = 12
-"""Scenarios whose names fit above their points."""
+_NEAR = (0.2, 0.08)
+"""Shares of the figure's width and height within which two names would overlap."""
 _NOTE = (
     "Differences are paired twice. By seed: the same jobs under both scenarios, one difference per replicate, Student's "
     "interval over replicates; it says what other traces of this kind would give. By job: each job against itself, a "
@@ -79,6 +79,17 @@ def study_section(outcome: StudyOutcome, timeline: Timeline) -> Section:
         parts=tuple(part for part in parts if not isinstance(part, Bullets)),
         notes=(*section.notes, _NOTE),
         question="Which of these scenarios should the cluster use?",
+        next_steps=_next_steps(section, verdict, bool(study.limits)),
+    )
+
+
+def _next_steps(section: Section, verdict: Verdict, has_targets: bool) -> tuple[str, ...]:
+    """Return what to do about the verdict; where no scenario meets the targets, how to find what would."""
+    if not has_targets or verdict.choice is not None:
+        return section.next_steps
+    return (
+        "See how many nodes would meet the target: `gputwin plan TRACE --target p95_wait=10m`.",
+        "Or loosen the target, or give the study other rules to try.",
     )
 
 
@@ -142,18 +153,20 @@ def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:
     )
     size, unit = duration_unit(frame[x]) if x in DURATIONS else (1.0, "")
     figure = blank(xaxis={"title": f"{x}, {unit}" if unit else x}, yaxis={"title": y}, showlegend=True)
+    named = _apart(frame, x, y)
     for is_on, name in ((True, "on the Pareto front"), (False, "beaten by another")):
         part = frame.filter(pl.col("is_on_front") == is_on).sort(x)
         figure.add_scatter(
             x=(part[x] / size).to_list(),
             y=part[y].to_list(),
-            mode="markers+text" if frame.height <= _MOST_NAMED else "markers",
+            mode="markers+text",
             textposition="top center",
             cliponaxis=False,
             name=name,
             marker={"size": 10, "symbol": "circle" if is_on else "circle-open"},
-            text=[plain(label, 60) for label in part["scenario"]],
-            hovertemplate="%{text}<br>%{x:,.4g}, %{y:,.4g}<extra></extra>",
+            text=[plain(label, 60) if label in named else "" for label in part["scenario"]],
+            customdata=[plain(label, 60) for label in part["scenario"]],
+            hovertemplate="%{customdata}<br>%{x:,.4g}, %{y:,.4g}<extra></extra>",
         )
     of = ", ".join(verdict.objectives)
     best = shown_metric(x, float(frame[x].min()))  # type: ignore[arg-type]
@@ -164,6 +177,17 @@ def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:
         else f"Each point is a scenario; the front is that of {of}."
     )
     return FigurePart("study-front", "What no other scenario beats", figure, caption, frame)
+
+
+def _apart(frame: pl.DataFrame, x: str, y: str) -> set[str]:
+    """Return the scenarios whose points have room for a name: the first of those close together."""
+    spans = [max(float(frame[c].max()) - float(frame[c].min()), 1e-12) for c in (x, y)]  # type: ignore[arg-type]
+    named: list[tuple[str, float, float]] = []
+    for label, *at in frame.select("scenario", x, y).drop_nulls().iter_rows():
+        here = (at[0] / spans[0], at[1] / spans[1])
+        if all(abs(here[0] - a) > _NEAR[0] or abs(here[1] - b) > _NEAR[1] for _, a, b in named):
+            named.append((label, *here))
+    return {label for label, _, _ in named}
 
 
 def study_data(outcome: StudyOutcome) -> dict[str, Any]:

@@ -86,7 +86,7 @@ class Timeline:
 
     def stretch(self, begin: float, width: str) -> str:
         """Return a stretch of time as people say it: "the first 5 min", "the day from Mon 6 Mar 2023 00:00"."""
-        if self.origin is None and begin <= self.first:
+        if not self.has_dates and begin <= self.first:
             return f"the first {width}"
         return f"the {width} from {self.words(begin)}"
 

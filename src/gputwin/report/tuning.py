@@ -64,7 +64,10 @@ def tuning_section(result: Tuned) -> Section:
         "reject": ("Keep the present configuration.",),
     }.get(test.verdict, ("Give the A/B test more held-out windows (`held_out` in the study), or keep what there is.",))
     question = "Which configuration should be used?"
-    return Section("tuning", "Tuning", tuple(parts), _NOTES, question, steps)
+    conclusion = (
+        f"{len(names)} configurations, ranked by their loss while tuning; {names[ranked[0]]} is expected to lose least."
+    )
+    return Section("tuning", "Tuning", tuple(parts), _NOTES, question, steps, conclusion=conclusion)
 
 
 def loss_text(result: Tuned, arm: int) -> str:

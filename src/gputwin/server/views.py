@@ -10,6 +10,7 @@ from gputwin.core.errors import shorten
 from gputwin.core.units import WHOLE_GPU_MILLI
 from gputwin.simulation.cluster_at import GANG_SIZES, cluster_at, jobs_on_node, span_of
 from gputwin.simulation.result import SimulationResult
+from gputwin.simulation.waits_by_tenant import owner_of
 
 _MOST_JOBS = 100
 
@@ -58,6 +59,7 @@ def cluster_view(result: SimulationResult, share: float, time: float | None = No
         "allocated": moment.allocated,
         "waiting_jobs": moment.waiting_jobs,
         "running_jobs": moment.running_jobs,
+        "tenants_are": owner_of(result),
         "tenants": [shorten(name, 60) for name in names],
         "nodes": nodes,
         "gang_sizes": list(GANG_SIZES),

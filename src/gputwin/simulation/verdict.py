@@ -72,13 +72,16 @@ def rules_words(result: SimulationResult) -> str:
     return f"{said}, fairness {fairness['policy']}" if fairness and fairness["policy"] != NO_RULE else said
 
 
-def shares_words(shares: dict[str, Any] | None) -> str:
-    """Return how far tenants were from their fair shares, in words; "" where the run has fewer than two tenants."""
+def shares_words(shares: dict[str, Any] | None, who: str = "tenant") -> str:
+    """Return how far tenants were from their fair shares, in words; "" where the run has fewer than two tenants.
+
+    `who`: what they are called, as tenant or user.
+    """
     if shares is None:
         return ""
     error, above, below = shares["share_error"], shares["most_above"], shares["most_below"]
     said = (
-        f"Fair shares over time: {percent(error['mean'], 1)} of the GPUs held were beyond their tenants' fair shares on "
+        f"Fair shares over time: {percent(error['mean'], 1)} of the GPUs held were beyond their {who}s' fair shares on "
         f"average, at most {percent(error['max'], 1)}; Jain's index of GPUs held per GPU due {shares['jain']['mean']:.3f}"
     )
     if above["gpus"] < 0.05:

@@ -81,7 +81,7 @@ class PoolRow:
         causes = sorted(self.slow_wait_causes.items(), key=lambda cause: -cause[1])
         parts = ", ".join(f"{percent(s / total)} {CAUSE_WORDS[name]}" for name, s in causes if s / total >= 0.005)
         full = [name for name, share in self.at_limit.items() if share >= 0.5]
-        limit = f"; at their limit at most decisions while jobs waited: {', '.join(full)}" if full else ""
+        limit = f"; at their largest size at most decisions while jobs waited: {', '.join(full)}" if full else ""
         who = self.rule if self.spot_share == 0 else f"{self.rule}, {percent(self.spot_share)} spot"
         return f"{who}: the slowest 1 % of jobs waited {format_duration(total)} on average: {parts}{limit}."
 

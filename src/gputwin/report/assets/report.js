@@ -9,10 +9,9 @@
   const BRIEF_HEIGHT = 190;
   const LONG_NAMES = 60;
   const MANY_NAMES = 6;
-  // On a phone titles of axes longer than this go over several lines, shorter ones where names of rows take half the width,
-  // many labels below bars stand on end, long ids have only their beginning and end, and each name of a legend has a line
-  // of its own.
-  const PHONE = { width: 480, title: 34, beside: 20, long: 16, labels: 6, name: 18 };
+  // On a phone titles of axes go over several lines (`sign`: width of a letter, em), and so do long names beside bars; many
+  // labels below bars stand on end, long ids have only their beginning and end, each name of a legend has a line of its own.
+  const PHONE = { width: 480, beside: 20, long: 16, line: 12, labels: 6, name: 18, panel: 150, sign: 0.6 };
   const LONG_ID = /^(\S{8})\S{9,}(\S{4})$/;
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
@@ -69,6 +68,7 @@
     const figures = [...document.querySelectorAll("[data-figure]")];
     const isOpen = (place) => !place.closest("details:not([open])");
     const drawn = new Set();
+    const printed = new Set();
 
     // Panels, numbers in a matrix, many names in the legend and long ones below bars need the width of the page.
     const isWide = (layout, data) => layout.yaxis2 || (layout.showlegend && data.length > MANY_NAMES) ||
@@ -105,21 +105,50 @@
       }
       return lines.join("<br>");
     };
-    const forPhone = (layout, data) => {
-      const rows = layout.yaxis?.type === "category" ? [...new Set(data.flatMap((trace) => trace.y ?? []))] : [];
-      if (rows.some((name) => LONG_ID.test(name))) {
-        const shown = rows.map((name) => String(name).replace(LONG_ID, "$1…$2"));
-        layout.yaxis = { ...layout.yaxis, tickmode: "array", tickvals: rows, ticktext: shown };
+    // Panels side by side would be narrower than their titles.
+    const stack = (layout, panels) => {
+      layout.height = 60 + PHONE.panel * panels;
+      const axis = (of, i) => layout[`${of}axis${i ? i + 1 : ""}`];
+      const title = axis("x", panels - 1).title ?? layout.xaxis.title;
+      for (let i = 0; i < panels; i++) {
+        const top = 1 - i / panels;
+        Object.assign(axis("x", i), { domain: [0, 1], title: i === panels - 1 ? title : undefined });
+        axis("y", i).domain = [top - 0.6 / panels, top];
+        Object.assign(layout.annotations[i], { x: 0.5, y: top });
       }
-      const most = rows.some((name) => String(name).length > PHONE.long) ? PHONE.beside : PHONE.title;
+    };
+    const isPhone = (place) => place.clientWidth < PHONE.width;
+    const forPhone = (layout, data) => {
+      if (layout.meta?.panels) stack(layout, layout.meta.panels);
+      const rows = layout.yaxis?.type === "category" ? [...new Set(data.flatMap((trace) => trace.y ?? []))] : [];
+      // Names of rows are the rows themselves, or stand beside their places.
+      const places = rows.length ? rows : layout.yaxis?.tickvals ?? [];
+      const names = rows.length ? rows : layout.yaxis?.ticktext ?? [];
+      if (names.some((name) => String(name).length > PHONE.long)) {
+        const ticktext = names.map((name) => inLines(String(name).replace(LONG_ID, "$1…$2"), PHONE.beside));
+        layout.height += PHONE.line * names.length * (Math.max(...ticktext.map((text) => text.split("<br>").length)) - 1);
+        layout.yaxis = { ...layout.yaxis, tickmode: "array", tickvals: places, ticktext };
+      }
       for (const key of Object.keys(layout)) {
         if (!/^xaxis/.test(key)) continue;
-        const text = layout[key].title?.text;
-        if (text && !text.includes("<")) layout[key].title.text = inLines(text, most);
         const labels = layout[key].type === "category" ? new Set(data.flatMap((trace) => trace.x ?? [])) : [];
-        if (layout[key].tickangle === 0 && labels.size > PHONE.labels) layout[key].tickangle = -90;
+        if (labels.size > PHONE.labels) Object.assign(layout[key], { tickangle: -90, dtick: 1 });
       }
       if (layout.showlegend && data.length > MANY_NAMES) layout.height += PHONE.name * (data.length - MANY_NAMES);
+    };
+    // A title is in the middle of its axis, which long names beside it move to one side.
+    const fitTitles = (place) => {
+      const { _size: size, width, ...layout } = place._fullLayout;
+      const wanted = {};
+      for (const key of Object.keys(layout)) {
+        const text = /^xaxis/.test(key) && layout[key].title?.text;
+        if (!text) continue;
+        const middle = size.l + (size.w * (layout[key].domain[0] + layout[key].domain[1])) / 2;
+        const signs = (2 * Math.min(middle, width - middle)) / (PHONE.sign * layout[key].title.font.size);
+        const lines = inLines(text.replaceAll("<br>", " "), Math.floor(signs));
+        if (lines !== text) wanted[`${key}.title.text`] = lines;
+      }
+      return Object.keys(wanted).length ? Plotly.relayout(place, wanted) : null;
     };
     const draw = async (places, name, isPrinted) => {
       for (const place of places) drawn.add(place);
@@ -131,12 +160,14 @@
         // A figure of few colours takes the theme's first ones.
         if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
         if (isPrinted) forPaper(place, layout, data);
-        else if (place.clientWidth < PHONE.width) forPhone(layout, data);
+        else if (isPhone(place)) forPhone(layout, data);
         place.style.height = `${layout.height}px`;
         const image = { filename: place.dataset.figure, scale: 2 };
+        // Plotly keeps the width of paper and the place of its legend after printing.
+        if (!isPrinted && printed.delete(place)) Plotly.purge(place);
+        if (isPrinted) printed.add(place);
         await Plotly.react(place, data, layout, { ...config, toImageButtonOptions: image });
-        // Plotly keeps the width of paper after printing.
-        if (!isPrinted && place.querySelector(".main-svg")?.clientWidth !== place.clientWidth) await Plotly.Plots.resize(place);
+        if (!isPrinted && isPhone(place)) await fitTitles(place);
       }));
       root.dataset.drawn = drawn.size;
     };

@@ -96,7 +96,11 @@ def _cards(plan: Plan) -> Cards:
             format_duration(plan.answer.value),
             f"target {short_duration(plan.target.seconds)}",
         ),
-        Card("Headroom", percent(plan.headroom, 1, signed=True), f"the cluster has {plan.cluster.node_count:,} nodes"),
+        Card(
+            "Nodes too few" if plan.cluster.node_count < plan.answer.nodes else "Nodes to spare",
+            f"{abs(plan.cluster.node_count - plan.answer.nodes):,}",
+            f"the cluster has {plan.cluster.node_count:,}",
+        ),
         Card("GPUs in use", percent(plan.answer.utilisation, 1), "of those planned"),
     ]
     if plan.cost_per_hour is not None:

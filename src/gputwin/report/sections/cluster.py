@@ -72,7 +72,7 @@ def _over_time(subject: Subject, topic: Topic) -> list[Part]:
         top = frame.row(int(frame["queued"].arg_max() or 0), named=True)
         caption = (
             f"Tasks waiting and the GPUs they ask for{width}: {time_mean(frame, 'queued'):,.1f} tasks on "
-            f"average; most, {top['queued']:,.1f}, in {subject.timeline.stretch(top['begin'], bin_words(frame))}."
+            f"average, at most {top['queued']:,.1f} ({subject.timeline.stretch(top['begin'], bin_words(frame))})."
         )
         parts.append(FigurePart("queue", "Queue over time", figure, caption, shown))
     return [*parts, *_by_model(timeline, topic)]

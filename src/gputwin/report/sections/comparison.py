@@ -114,7 +114,12 @@ def shown_metric(metric: str, value: float | None) -> str:
         return duration(value)
     if metric in _AMOUNTS:
         return f"{value:,.0f}"
-    return share(value) if metric in _SHARES else f"{value:,.3f}"
+    return share(value) if metric in _SHARES else _plain(value)
+
+
+def _plain(value: float) -> str:
+    """Return a ratio or an index: to a thousandth where it is small."""
+    return f"{value:,.3f}" if abs(value) < 10 else f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.1f}"
 
 
 def side_by_side(compared: Comparison) -> TablePart:
@@ -177,7 +182,7 @@ def _signed(metric: str, value: float) -> str:
         text, shown = duration(abs(value)), value
     else:
         shown = round(100 * value, 2) if metric in _SHARES else round(value, 3)
-        text = f"{abs(shown):.2f} pt" if metric in _SHARES else f"{abs(shown):.3f}"
+        text = f"{abs(shown):.2f} pt" if metric in _SHARES else _plain(abs(shown))
     return f"{'−' if shown < 0 else '+' if shown > 0 else ''}{text}"
 
 
@@ -254,6 +259,7 @@ def _over_time(compared: Comparison, timeline: Timeline) -> list[Part]:
         frame = _binned(compared, column)
         if frame.height < 2:
             continue
+        timeline = timeline.until(float(frame["time"].max()))  # type: ignore[arg-type]
         peak = {label: float(frame[label].max() or 0.0) for label in compared.labels}  # type: ignore[arg-type]
         top = max(peak, key=peak.__getitem__)
         value = share(peak[top]) if percent else f"{peak[top]:,.0f}"

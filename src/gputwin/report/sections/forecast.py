@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
+from gputwin.analysis.words import metric
 from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.forecasting.combine import AUTO
 from gputwin.forecasting.frame import column
@@ -56,13 +57,18 @@ def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
         "Place what is expected, not what is there now: `gputwin place TRACE --quantile 0.9 --ahead 6h`.",
         "Look further ahead, or at another quantity: `gputwin forecast TRACE --horizon 1d --target arrivals`.",
     )
-    return Section("forecast", "Forecast", tuple(parts), _notes(study), f"What will {_what(study)} be?", steps)
+    models = study.scores["model"].n_unique()
+    conclusion = f"What is expected of {len(study.series.names)} series, and how {models} models did on the test part."
+    question = f"What will {_what(study)} be?"
+    return Section("forecast", "Forecast", tuple(parts), _notes(study), question, steps, conclusion=conclusion)
 
 
 def _what(study: ForecastStudy) -> str:
-    return {"in-force": "demand", "arrivals": "the demand of new tasks", "requests": "the request rate"}.get(
-        str(study.series.target), "the metric"
-    )
+    if study.series.target is Target.METRIC:
+        return metric(study.series.names[0])
+    return {"in-force": "demand", "arrivals": "the demand of new tasks", "requests": "the request rate"}[
+        str(study.series.target)
+    ]
 
 
 def expected(study: ForecastStudy) -> TablePart:
@@ -137,13 +143,12 @@ def _tiles(study: ForecastStudy) -> Cards:
     for name, (lead, span) in [(n, s) for n in names for s in (spans if len(names) == 1 else spans[-1:])]:
         r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
         note = f"80 %: {amount(r['q0.1'])} to {amount(r['q0.9'])}" if "q0.1" in r and "q0.9" in r else ""
-        cards.append(
-            Card(
-                f"In {span}" if len(names) == 1 else f"{_SAID.get(name, f'{name[:1].upper()}{name[1:]}')} in {span}",
-                in_unit(r["mean"], r["unit"]),
-                note,
-            )
-        )
+        if len(names) == 1:
+            cards.append(Card(f"In {span}", in_unit(r["mean"], r["unit"]), note))
+        else:
+            said = _SAID.get(name, f"{name[:1].upper()}{name[1:]}")
+            unit = "" if r["unit"] == said else f", {r['unit']}"
+            cards.append(Card(f"{said} in {span}{unit}", amount(r["mean"]), note))
     return Cards(tuple(cards[:5]))
 
 

@@ -30,5 +30,8 @@ def manifest(subject: Subject) -> Section:
         note = f"{left:,} further files are not listed." if left else ""
         kinds = {"file": Kind.CODE, "bytes": Kind.NUMBER, "SHA-256": Kind.CODE}
         parts.append(TablePart("Input files", kinds, files, note))
+    count = len(meta.inputs)
+    made = f"{count:,} input file{'s' if count > 1 else ''}" if count else subject.generated_from or meta.source
     note = "The fingerprint is the SHA-256 over the digests of the trace's tables: same fingerprint, same trace."
-    return Section("manifest", "Manifest", tuple(parts), (note,))
+    conclusion = f"Made by gputwin {VERSION} from {made}; fingerprint {meta.fingerprint[:12]}."
+    return Section("manifest", "Manifest", tuple(parts), (note,), conclusion=conclusion)

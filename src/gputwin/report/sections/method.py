@@ -14,4 +14,5 @@ def method(sections: Iterable[Section]) -> Section:
         "Figures show aggregates, never single tasks; the button under each downloads exactly the data it is drawn "
         "from. Nothing was sampled.",
     )
-    return Section("method", "Method notes", (Bullets((*notes, *closing)),))
+    conclusion = f"How the figures were made, in {len(notes) + 1} notes."
+    return Section("method", "Method notes", (Bullets((*notes, *closing)),), conclusion=conclusion)

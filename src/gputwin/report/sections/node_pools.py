@@ -50,8 +50,9 @@ def pools_verdict(report: PoolReport) -> Statement:
         f"{percent(part)} of the fixed cluster's {fixed.cost:,.0f}; {wait}."
     )
     if best.spot_share > 0:
-        stopped = percent(best.stopped_jobs / max(report.jobs, 1), 1) if best.stopped_jobs else "None"
-        text += f" {stopped} of the jobs were stopped with a spot node."
+        stopped = percent(best.stopped_jobs / max(report.jobs, 1), 1)
+        text += f" {stopped} of the jobs were" if best.stopped_jobs else " No job was"
+        text += " stopped with a spot node."
     text += _left_out(report, best)
     if part >= 1:
         return Statement(f"Scaling does not pay here. {text}", Tone.WARNING)
@@ -85,7 +86,8 @@ def node_pools(report: PoolReport) -> Section:
     ]
     if any(row.rule == "karpenter" for row in report.rows):
         steps.append("The settings of Karpenter are in `karpenter.yaml`, in the same folder.")
-    return Section("pools", "Node pools", tuple(parts), _NOTES, question, tuple(steps))
+    conclusion = f"Cost and waits of {len(report.rows)} ways to run {report.jobs:,} jobs, the fixed cluster among them."
+    return Section("pools", "Node pools", tuple(parts), _NOTES, question, tuple(steps), conclusion=conclusion)
 
 
 def _cards(report: PoolReport) -> Cards:

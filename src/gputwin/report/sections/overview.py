@@ -9,6 +9,7 @@ import polars as pl
 
 from gputwin.analysis.occupancy import time_mean
 from gputwin.analysis.verdict import main_findings, verdict
+from gputwin.analysis.words import share
 from gputwin.core.units import HOUR, format_count, format_duration, percent
 from gputwin.report import charts
 from gputwin.report.aggregates import known_sum
@@ -28,6 +29,7 @@ from gputwin.report.page import (
 from gputwin.report.sections.load import tone_of
 from gputwin.report.sections.owners import unnamed
 from gputwin.report.sections.requests import request_cards, request_rate
+from gputwin.report.sections.tenancy import is_state_alone, state_cards, state_over_time
 from gputwin.report.sections.workload import arrivals_figure
 from gputwin.report.subject import Subject
 from gputwin.traces.lifetimes import LIFE_COLUMNS, observed, with_lives
@@ -36,7 +38,13 @@ from gputwin.traces.schema import TABLES
 
 QUESTION = "How long does work wait, how full is the cluster, and what stands out?"
 REQUESTS_QUESTION = "How many requests come, how evenly, and how large are they?"
+STATE_QUESTION = "How full are the virtual clusters, and which of them queue?"
 _MANY_DROPPED = 0.01
+_OF_STATE = (
+    "Forecast the GPUs waited for: `gputwin forecast TRACE --target metric --metric pending_gpus --bin 1h --horizon 1d`.",
+)
+_ENDED = {"completed": "completed", "failed": "failed", "running": "were still running when it ended"}
+_ROWS = {"usage": "samples of use", "series": "samples of series"}
 _NEARLY_ALL = 0.95
 """Share of the span; an average over less says over how much."""
 
@@ -60,23 +68,29 @@ def overview(subject: Subject) -> Section:
         notes if subject.description.tasks else (),
         _question(subject),
         _next_steps(subject),
+        conclusion=_conclusion(subject),
     )
 
 
 def _question(subject: Subject) -> str:
     if subject.description.tasks:
         return QUESTION
-    return REQUESTS_QUESTION if subject.description.requests else "What is in this trace?"
+    if subject.description.requests:
+        return REQUESTS_QUESTION
+    return STATE_QUESTION if is_state_alone(subject) else "What is in this trace?"
 
 
 def _verdict(subject: Subject) -> Statement:
     found = verdict(subject.analysis)
     tone = {True: Tone.GOOD, False: Tone.WARNING, None: Tone.NEUTRAL}[found.is_good]
-    if subject.check is None:
+    is_known = subject.analysis.table("delays", "wait") is not None
+    # What waited on the trace's own nodes says more than whether its load would fit them.
+    if subject.check is None or (is_known and subject.cluster is None):
         return Statement(found.text, tone)
     load = tone_of(subject.check)
     worse = Tone.WARNING if Tone.WARNING in (tone, load) else tone if load == Tone.GOOD else load
-    return Statement(f"{found.text} {subject.check.verdict}", worse)
+    fits = subject.check.verdict.split(". ")[0].removesuffix(".")
+    return Statement(f"{found.text} {fits}.", worse)
 
 
 def _cards(subject: Subject) -> tuple[Card, ...]:
@@ -100,17 +114,29 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
         cards.append(Card("Requests", format_count(d.requests), _requests_note(subject)))
     if not d.tasks:
         cards += request_cards(subject)
+    state = subject.analysis.topic("tenancy") if is_state_alone(subject) else None
+    if state is not None:
+        cards += state_cards(state)
     for count, label, note in (
         (d.users, "Users", _users_note(subject)),
         (d.applications, "Applications", "each task is a replica of one"),
+        *_owners(subject),
+        (d.jobs if d.jobs != d.tasks or d.instances != d.tasks else 0, "Jobs", f"{d.instances:,} instances"),
         (len(d.metrics), "Metrics", f"{sum(d.metrics.values()):,} samples"),
-        (d.jobs, "Jobs", f"{d.instances:,} instances"),
     ):
         if count:
             cards.append(Card(label, format_count(count), note))
     if not d.tasks and not d.requests:
         cards.append(Card("Span", format_duration(subject.timeline.span), "first to last event"))
     return tuple(cards)
+
+
+def _owners(subject: Subject) -> list[tuple[int, str, str]]:
+    """Return how many tenants there are and what part of the tasks the largest has."""
+    table = subject.analysis.table("workload", "tenants")
+    if table is None or table.height < 2:
+        return []
+    return [(table.height, "Tenants", f"the most active submits {share(table['task_share'][0])} of the tasks")]
 
 
 def _users_note(subject: Subject) -> str:
@@ -132,6 +158,9 @@ def _chart(subject: Subject) -> FigurePart | None:
     if not subject.description.tasks and (rate := request_rate(subject)) is not None:
         rate.figure.update_layout(height=300)
         return replace(rate, id="answer-requests")
+    state = subject.analysis.topic("tenancy") if is_state_alone(subject) else None
+    if state is not None:
+        return state_over_time(subject, state)
     series = subject.analysis.table("cluster", "over_time")
     if series is None or series.height < 2:
         return arrivals_figure(subject)
@@ -146,7 +175,9 @@ def _chart(subject: Subject) -> FigurePart | None:
     shown = series.with_columns(timeline.shown(pl.col("begin")).alias("at")).select("at", "begin", *columns)
     figure = charts.over_time(shown, columns, timeline.axis, what)
     figure.update_layout(height=300)
-    return FigurePart("answer-load", f"{what} held and waited for, over time", figure, f"{caption}.", shown)
+    of = "held" if has_gpus else "running"
+    title = f"{what} {of} and waited for, over time" if len(columns) > 1 else f"{what} {of} over time"
+    return FigurePart("answer-load", title[:1].upper() + title[1:], figure, f"{caption}.", shown)
 
 
 def _next_steps(subject: Subject) -> tuple[str, ...]:
@@ -155,7 +186,7 @@ def _next_steps(subject: Subject) -> tuple[str, ...]:
             "Forecast what comes next: `gputwin forecast TRACE --target requests`.",
             "Compare scaling rules on these requests: `gputwin autoscale TRACE`.",
         )
-        return of_requests if subject.description.requests else ()
+        return of_requests if subject.description.requests else _OF_STATE if is_state_alone(subject) else ()
     named = _cluster_option(subject)
     steps = [
         f"See why each job waits: `gputwin simulate TRACE{named} -o run`, then `gputwin explain run longest`.",
@@ -203,6 +234,20 @@ def _what(subject: Subject) -> str:
         if count:
             sentences.append(f"{count:,} {what}.")
     return " ".join(sentences)
+
+
+def _conclusion(subject: Subject) -> str:
+    """Return what the trace has, and how tasks ended."""
+    d = subject.description
+    has = [f"{count:,} {_ROWS.get(name, name)}" for name, count in d.tables.items()]
+    listed = ", ".join(has[:-1]) + (" and " if len(has) > 1 else "") + has[-1] if has else "nothing"
+    of = "Generated, not recorded" if subject.generated_from else f"Format {subject.trace.meta.source}"
+    text = f"{of}: {listed}, over {format_duration(subject.timeline.span)}"
+    known = {status: count for status, count in d.status.items() if status != "unknown"}
+    if known:
+        most = max(known, key=known.__getitem__)
+        text += f"; {percent(known[most] / d.tasks, 1)} of tasks {_ENDED.get(most, f'were {most}')}"
+    return f"{text}."
 
 
 def _clock(subject: Subject) -> str:

@@ -71,7 +71,9 @@ def placement_plan(result: PlacementResult, *, are_nodes_assumed: bool = False) 
         "See what keeping it packed over time costs in moves: `gputwin place TRACE --every 6h`.",
     )
     question = "How few nodes hold this work?"
-    return Section("placement-plan", "Placement", tuple(parts), _NOTES, question, steps)
+    tried = f"; {len(result.attempts)} methods tried" if len(result.attempts) > 1 else ""
+    conclusion = f"How full each node is, resource by resource{tried}." if result.packing is not None else ""
+    return Section("placement-plan", "Placement", tuple(parts), _NOTES, question, steps, conclusion=conclusion)
 
 
 def _tone(result: PlacementResult) -> Tone:

@@ -188,7 +188,16 @@ def _durations(profile: Profile, value: PredictionValue | None) -> Section:
     if value is None:
         steps = ("See whether it shortens waits: `gputwin profile TRACE --value`.", *steps)
     question = "Can it be known before a job starts how long it will run, and does that help?"
-    return Section("durations", "Durations", tuple(parts), _NOTES[1:2], question, steps)
+    tested = (
+        f"{len(profile.evaluations)} models tested in time order"
+        if len(profile.evaluations) > 1
+        else "Tested in time order"
+    )
+    conclusion = (
+        f"{tested}: half of the predictions are off by {duration(best.median_error_seconds)} or less, and "
+        f"{percent(best.coverage)} of the durations lie in the 80 % interval."
+    )
+    return Section("durations", "Durations", tuple(parts), _NOTES[1:2], question, steps, conclusion=conclusion)
 
 
 def headline(profile: Profile, value: PredictionValue | None = None) -> str:

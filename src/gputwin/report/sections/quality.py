@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+
 from gputwin.report.page import Card, Cards, Kind, Part, Prose, Section, TablePart
 from gputwin.report.subject import Subject
+from gputwin.traces.dataset import TraceMeta
 from gputwin.traces.quality import Action, Finding
 
 _MOST_ROWS = 100
@@ -29,14 +33,26 @@ def quality(subject: Subject) -> Section | None:
         parts.append(_findings(meta.findings))
     else:
         parts.append(Prose("No rule found anything."))
-    return Section("quality", "Data quality", tuple(parts), _NOTES)
+    return Section("quality", "Data quality", tuple(parts), _NOTES, conclusion=_conclusion(meta, by_action))
+
+
+def _conclusion(meta: TraceMeta, by_action: Mapping[Action, int]) -> str:
+    """Return how many rows were kept, and what rules found in them."""
+    text = (
+        f"{meta.rows_dropped:,} of {meta.rows_read:,} rows were dropped"
+        if meta.rows_dropped
+        else f"All {meta.rows_read:,} rows were kept"
+    )
+    found = [f"{by_action[a]:,} {a}" for a in (Action.REPAIRED, Action.FLAGGED) if by_action[a]]
+    return f"{text}; {' and '.join(found)} by rules." if found else f"{text}; no rule found anything else."
 
 
 def _findings(findings: tuple[Finding, ...]) -> TablePart:
     rows = [
         (
             f.rule,
-            f.table,
+            # A file by its name alone: the manifest has whole paths.
+            Path(f.table).name,
             f"{f.count:,}",
             f.action,
             f"{f.title} ({f.detail})" if f.detail else f.title,

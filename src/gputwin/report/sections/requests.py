@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.analysis.bins import MOST_BINS
-from gputwin.analysis.requests import rate_words
+from gputwin.analysis.requests import rates_in_words
 from gputwin.analysis.topic import Topic
 from gputwin.analysis.words import duration
 from gputwin.core.units import percent
@@ -49,7 +49,8 @@ def request_cards(subject: Subject) -> tuple[Card, ...]:
         r = totals.row(0, named=True)
         if r["rate_per_s"]:
             peak = r["peak_rate_per_s"]
-            cards.append(Card("Request rate", rate_words(r["rate_per_s"]), f"{rate_words(peak)} in the fullest minute"))
+            unit, mean, most = rates_in_words(r["rate_per_s"], peak)
+            cards.append(Card(f"Requests {unit}", mean, f"{most} in the fullest minute"))
             cards.append(Card("Burst", f"{peak / r['rate_per_s']:.1f}", "fullest minute over the mean rate"))
         if r["output_tokens_per_s"]:
             note = "" if not r["input_tokens_per_s"] else f"{number(r['input_tokens_per_s'])} in"

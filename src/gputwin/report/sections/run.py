@@ -6,10 +6,11 @@ from typing import Any
 
 import polars as pl
 
+from gputwin.analysis.words import share
 from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
-from gputwin.report.sections.quota_tree import quota_tree
+from gputwin.report.sections.quota_tree import quota_parts
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.result import SimulationResult
@@ -43,8 +44,7 @@ def run_section(result: SimulationResult, timeline: Timeline, use: pl.DataFrame 
         )
     )
     parts += [waits_table(result), *causes_tables(result), *run_tenants(by_tenant(result, use))]
-    tree = quota_tree(result)
-    parts += [] if tree is None else [tree]
+    parts += quota_parts(result)
     steps = (
         "See why one job waited: `gputwin explain RUN longest`.",
         "Compare with other rules: `gputwin simulate TRACE --order sjf -o other`, then "
@@ -72,7 +72,7 @@ def causes_tables(result: SimulationResult) -> list[TablePart]:
         return []
     jobs = max(result.summary["jobs_with_wait"], 1)
     rows = tuple(
-        (cause_words(name), format_duration(seconds / jobs), percent(seconds / total, 1))
+        (cause_words(name), format_duration(seconds / jobs), share(seconds / total))
         for name, seconds in sorted(causes.items(), key=lambda item: -item[1])
         if seconds
     )
@@ -90,10 +90,8 @@ def _cards(result: SimulationResult) -> Cards:
     if s["jct_seconds"]:
         cards.append(Card("Mean completion time", format_duration(s["jct_seconds"]["mean"]), "from submission to end"))
     if "gpu" in s["allocation"]:
-        cards.append(Card("GPUs allocated", percent(s["allocation"]["gpu"], 1), f"of {result.manifest['gpus']:,}"))
-    cards.append(
-        Card("GPUs lost to fragmentation", percent(s["fragmentation"], 1), "free, but of no use to typical jobs")
-    )
+        cards.append(Card("GPUs allocated", share(s["allocation"]["gpu"]), f"of {result.manifest['gpus']:,}"))
+    cards.append(Card("GPUs lost to fragmentation", share(s["fragmentation"]), "free, but of no use to typical jobs"))
     if s["jain_fairness"] is not None:
         cards.append(Card("Fairness", f"{s['jain_fairness']:.3f}", f"1: {owner_of(result)}s are treated alike"))
     return Cards(tuple(cards))
@@ -125,8 +123,11 @@ def _over_time(result: SimulationResult, timeline: Timeline) -> list[Part]:
         caption = f"at most {percent(most, 1)} allocated" if is_share else f"at most {most:,.0f} jobs wait"
         caption = f"Means over {short_duration(step * bin_seconds)}: {caption}."
         parts.append(FigurePart(id_, title, figure, caption, shown))
-    if words := shares_words(result.summary.get("tenant_shares")):
+    who = owner_of(result)
+    if words := shares_words(result.summary.get("tenant_shares"), who):
         figure = charts.over_time(shown, _SHARES, timeline.axis, "from 0 to 1")
         figure.update_layout(height=300)
-        parts.append(FigurePart("run-shares", "Tenants against their fair shares over time", figure, words, shown))
+        parts.append(
+            FigurePart("run-shares", f"{who.capitalize()}s against their fair shares over time", figure, words, shown)
+        )
     return parts

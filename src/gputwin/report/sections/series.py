@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.analysis.words import metric
+from gputwin.analysis.words import metric, times
 from gputwin.core.units import short_duration
 from gputwin.report import aggregates, figures
 from gputwin.report.page import FigurePart, Kind, Section, TablePart, number
@@ -34,7 +34,20 @@ def series(subject: Subject) -> Section | None:
         "the bin; bins without samples are left out and the line passes over them."
     )
     parts = (FigurePart("metrics", "Metrics over time", figure, caption, frame), _spread(scan))
-    return Section("series", "Series", parts, (note,))
+    return Section("series", "Series", parts, (note,), conclusion=_conclusion(frame, known))
+
+
+def _conclusion(frame: pl.DataFrame, known: int) -> str:
+    """Return how many metrics there are, and which of those shown varies most over time."""
+    many = f"{known} metric{'s' if known > 1 else ''} over time"
+    means = frame.group_by("metric", maintain_order=True).agg(
+        pl.col("value").mean(), pl.col("value").max().alias("most")
+    )
+    varied = means.filter((pl.col("value") > 0) & (pl.col("most") > pl.col("value")))
+    if varied.is_empty():
+        return f"{many}."
+    top = varied.with_columns((pl.col("most") / pl.col("value")).alias("times")).sort("times").row(-1, named=True)
+    return f"{many}; {metric(top['metric'])} varies most: at most {times(top['times'])} its mean."
 
 
 def _spread(scan: pl.LazyFrame) -> TablePart:

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 
 from gputwin.analysis.blocking import NOBODY
-from gputwin.analysis.tenants import UNKNOWN, remarks_on
+from gputwin.analysis.tenants import UNKNOWN
 from gputwin.analysis.topic import Remark
 from gputwin.core.units import format_count, format_duration, percent
 from gputwin.report import charts, matrices
@@ -33,17 +33,18 @@ def tenants(subject: Subject) -> Section | None:
     found = topic.tables["tenants"]
     who = topic.title.removeprefix("Per ")
     parts = tenant_parts(found, pl.DataFrame() if blocking is None else blocking, who)
-    return Section("tenants", f"{topic.title}: who waits for whom", (*parts, Findings(topic.remarks)), topic.notes)
+    what = "who holds GPUs" if blocking is None else "who waits for whom"
+    return Section("tenants", f"{topic.title}: {what}", (*parts, Findings(topic.remarks)), topic.notes)
 
 
 def run_tenants(view: TenantView) -> list[Part]:
     """Return the tenants of a run; nothing where there is only one."""
     if view.tenants.height < 2:
         return []
-    remarks = tuple(remarks_on(view.tenants, view.blocking, view.who))
+    remarks = tuple(Remark(text) for text in view.sentences())
     named = () if view.who == "tenant" else (Prose(NO_TENANTS),)
     parts = tenant_parts(view.tenants, view.blocking, view.who, "run-")
-    return [*named, *parts, Findings(remarks, f"{view.who.capitalize()}s")]
+    return [*named, *parts, Findings(remarks, "What stands out")]
 
 
 def tenant_parts(tenants: pl.DataFrame, blocking: pl.DataFrame, who: str = "tenant", of: str = "") -> list[Part]:

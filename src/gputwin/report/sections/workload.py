@@ -59,10 +59,9 @@ def arrivals_caption(frame: pl.DataFrame, subject: Subject, what: str, of: int) 
     width = bin_of(frame)
     text = f"{total:,} {what}, counted every {width}"
     if frame.height > 1:
-        text += (
-            f": {number(total / frame.height)} per {width} on average; most, {top['count']:,}, in "
-            f"{subject.timeline.stretch(top['begin'], width)}"
-        )
+        text += f": {number(total / frame.height)} per {width} on average, at most {top['count']:,}"
+        if int((frame["count"] == top["count"]).sum()) == 1:
+            text += f" ({subject.timeline.stretch(top['begin'], width)})"
     return f"{text}. {of - total:,} more have no known arrival time." if of > total else f"{text}."
 
 

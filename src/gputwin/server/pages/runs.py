@@ -15,6 +15,7 @@ from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.job_selection import JobQuery
 from gputwin.simulation.result import OUTCOMES
 from gputwin.simulation.verdict import CAUSE_WORDS
+from gputwin.simulation.waits_by_tenant import owner_of
 
 _SOON = 0.3
 _PAGE_ROWS = 50
@@ -86,7 +87,8 @@ def cluster(service: Service, id_: str, at: float | None) -> b.Page:
 
 def node(service: Service, id_: str, number: int) -> b.Page:
     """Return a node and its jobs."""
-    found = node_view(service.workspace.run(id_), number)
+    result = service.workspace.run(id_)
+    found = node_view(result, number)
     resources = found["resources"]
     page = _page(service, id_, f"nodes/{number}", _node_title(str(resources["node_id"])))
     page.crumbs.append(b.link("Cluster", f"/runs/{id_}/cluster"))
@@ -115,7 +117,7 @@ def node(service: Service, id_: str, number: int) -> b.Page:
     ]
     columns = [
         b.column("job", "code"),
-        b.column("tenant", "code"),
+        b.column(owner_of(result), "code"),
         b.column("GPUs", "number"),
         b.column("instances", "number"),
     ]
@@ -134,12 +136,13 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
     """Return the jobs of a run, filtered, sorted, a page at a time; the address says which."""
     page = _page(service, id_, "jobs", "Jobs")
     total, found = service.workspace.jobs(id_, query)
+    who = owner_of(service.workspace.run(id_))
     outcomes = [("", "any"), *((o, o.replace("_", " ")) for o in OUTCOMES)]
     causes = [("", "any"), *((c, CAUSE_WORDS.get(c, c)) for c in CAUSE_NAMES)]
     fields = [
         b.input_field("text", "Id contains", "search", query.text),
-        b.input_field("tenant", "Tenant", "text", query.tenant),
-        b.select("outcome", "StudyOutcome", outcomes, query.outcome),
+        b.input_field("tenant", who.capitalize(), "text", query.tenant),
+        b.select("outcome", "Outcome", outcomes, query.outcome),
         b.select("cause", "Waited most", causes, query.cause),
         b.input_field(
             "least_wait", "Waited at least (s)", "number", f"{query.least_wait:g}" if query.least_wait else "", min=0
@@ -160,7 +163,7 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
         ]
         for j in found.to_dicts()
     ]
-    page.blocks.append(b.table(f"{total:,} jobs", _columns(page.path, query), rows, empty="No job is like that."))
+    page.blocks.append(b.table(f"{total:,} jobs", _columns(page.path, query, who), rows, empty="No job is like that."))
     last = min(query.offset + _PAGE_ROWS, total)
     page.blocks.append(
         {
@@ -173,13 +176,13 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
     return page
 
 
-def _columns(path: str, query: JobQuery) -> list[dict[str, Any]]:
+def _columns(path: str, query: JobQuery, who: str) -> list[dict[str, Any]]:
     # The wait and its cause stand first: a phone shows no more than that.
     shown = (
         ("job", "code", "job_id"),
         ("wait", "number", "wait_seconds"),
         ("mostly", "text", ""),
-        ("tenant", "code", "tenant"),
+        (who, "code", "tenant"),
         ("outcome", "text", ""),
         ("GPUs", "number", "gpus"),
         ("instances", "number", ""),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,11 +10,8 @@ import polars as pl
 
 from gputwin.core.units import format_duration
 from gputwin.simulation.engine.state.records import Floats, Ints
-from gputwin.simulation.engine.state.tenants import CPU, GPU, MEMORY, RESOURCES
-from gputwin.simulation.policy import FAIRNESS
-from gputwin.simulation.quotas.admission import Asked, amounts_of, queues_of_tenants
 from gputwin.simulation.quotas.balance import give_back, take
-from gputwin.simulation.quotas.kueue_yaml import read_local_queues, read_quotas
+from gputwin.simulation.quotas.queues_of_run import queues_of_run
 from gputwin.simulation.quotas.tree import QuotaTree
 from gputwin.simulation.result import SimulationResult
 
@@ -49,19 +45,10 @@ def limit_lines(limits: list[QuotaLimit]) -> list[str]:
 
 def quota_limits(result: SimulationResult, row: int) -> list[QuotaLimit]:
     """Return the limits of queues and cohorts that the job in this row met whenever it waited, the longest first."""
-    fairness = result.scenario.fairness if "scenario" in result.manifest else None
-    if fairness is None or not FAIRNESS.get(fairness.policy.name).queues or not fairness.queues:
+    queues = queues_of_run(result)
+    if queues is None:
         return []
-    path = Path(fairness.queues)
-    tree, jobs = read_quotas(path), result.jobs
-    names = tuple(jobs["tenant"].unique(maintain_order=True).to_list())
-    nodes = dict(
-        zip(names, queues_of_tenants(names, tree, read_local_queues(path), path, fairness.default_queue), strict=True)
-    )
-    queue_of_job = np.array([nodes[name] for name in jobs["tenant"]], np.int64)
-    shapes = jobs["shape"].to_numpy()
-    amounts = amounts_of(_asked(result), tree, _queue_of_shape(result, shapes, queue_of_job))
-    waits = _Waits(tree, queue_of_job, amounts[shapes])
+    waits = _Waits(*queues)
     found: dict[tuple[str, str, str], QuotaLimit] = {}
     for begin, end in _waited(result, row):
         for limit in waits.limits(row, result.segments, begin, end):
@@ -77,34 +64,6 @@ def _waited(result: SimulationResult, row: int) -> list[tuple[float, float]]:
     if own.is_empty():
         return [(submit, np.inf)]
     return [(a, b) for a, b in zip([submit, *own["end_time"][:-1]], own["start_time"], strict=True) if b > a]
-
-
-def _queue_of_shape(result: SimulationResult, shapes: Ints, queue_of_job: Ints) -> Ints:
-    queues = np.zeros(int(result.groups["shape"].max() or 0) + 1, np.int64)  # type: ignore[arg-type]
-    queues[shapes] = queue_of_job
-    return queues
-
-
-def _asked(result: SimulationResult) -> Asked:
-    """Return what one job of each shape of the run asks for."""
-    of_group = result.groups.select(
-        "shape",
-        (pl.col("size") * pl.col("cpu")).alias("cpu"),
-        (pl.col("size") * pl.col("memory")).alias("memory"),
-        (pl.col("size") * pl.col("gpu_count") * pl.col("gpu_milli")).alias("gpu"),
-        "size",
-        "models",
-    )
-    models = tuple(sorted({m for row in of_group["models"] for m in row}))
-    count = int(of_group["shape"].max() or 0) + 1  # type: ignore[arg-type]
-    demands, instances = np.zeros((count, RESOURCES)), np.zeros(count, np.int64)
-    allowed = np.ones((count, len(models)), np.bool_)
-    for group in of_group.to_dicts():
-        s = group["shape"]
-        demands[s, [CPU, MEMORY, GPU]] += group["cpu"], group["memory"], group["gpu"]
-        instances[s] += group["size"]
-        allowed[s] &= [m in group["models"] for m in models]
-    return Asked(demands, instances, allowed, models)
 
 
 class _Waits:

@@ -184,6 +184,8 @@ def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
 
 
 _USUAL = ("order", "backfill", "placement")
+GUARANTEES = "quota:reclaim=1,guaranteed=0"
+"""The rule that guarantees alone stand for (`simulate --guarantee`)."""
 
 
 def rules_in_words(scenario: Scenario) -> str:
@@ -205,16 +207,19 @@ def _words(fields: Mapping[str, str], most: int | None = None) -> list[str]:
         return words
     rule = fields.get(f"{_FAIRNESS}policy", "")
     terms = []
+    is_guarantee = rule == GUARANTEES and not any(name.endswith(".gpus") for name in fields)
     for name, value in fields.items():
         of, _, term = name.rpartition(".")
         tenant = of.removeprefix(f"{_FAIRNESS}tenants.")
         if tenant != of and value != "none" and (term, value) != ("weight", "1"):
-            terms.append(f"{tenant} {value} GPUs" if term == "gpus" else f"{tenant} {term} {value}")
+            in_gpus = term == "gpus" or (is_guarantee and term == "guaranteed")
+            terms.append(f"{tenant} {value} GPUs" if in_gpus else f"{tenant} {term} {value}")
     if rule == "none":
         # Beside other words it goes without saying.
         return words or ["no fairness rule"]
     if most is not None and len(terms) > most:
         terms = [*terms[:most], f"{len(terms) - most} more"]
+    rule = "guarantees" if is_guarantee and terms else rule
     limits = f"({', '.join(terms)})" if rule and terms else ", ".join(terms)
     return [*words, f"{rule} {limits}".strip() or "no limits"]
 

@@ -50,7 +50,10 @@ def recommendation(comparison: Comparison) -> str:
     text = f"Choose {best['scenario']}: the mean wait is {format_duration(best['mean wait'])}, {_against(comparison, best)}."
     if alike:
         who = _listed(alike) if len(alike) <= _MOST_NAMED else f"{alike[0]}, {alike[1]} and {len(alike) - 2} others"
-        text += f" {who} {'does' if len(alike) == 1 else 'do'} about as well."
+        text += f" {who} {'does' if len(alike) == 1 else 'do'} about as well"
+        if alike == [str(ranked[0]["scenario"])]:
+            return f"{text}{_why_not_shortest(ranked[0], best, ' and')}{_price(comparison, base, best)}"
+        text += "."
     return text + _why_not_shortest(ranked[0], best) + _price(comparison, base, best)
 
 
@@ -111,11 +114,15 @@ def _alike(comparison: Comparison) -> list[dict[str, float]]:
     return [r for r in ranked if is_near(r, "mean wait") and is_near(r, "p99 wait")]
 
 
-def _why_not_shortest(shortest: dict[str, float], best: dict[str, float]) -> str:
-    """Return what speaks against the scenario with the shortest mean wait, where it is not the choice."""
+def _why_not_shortest(shortest: dict[str, float], best: dict[str, float], after: str = "") -> str:
+    """Return what speaks against the scenario with the shortest mean wait, where it is not the choice.
+
+    `after`: the word that joins it to a sentence that begins with the scenario's name.
+    """
     if shortest["scenario"] == best["scenario"]:
         return ""
-    text = f" {shortest['scenario']} has the shortest mean wait, {format_duration(shortest['mean wait'])}"
+    text = after or f" {shortest['scenario']}"
+    text += f" has the shortest mean wait, {format_duration(shortest['mean wait'])}"
     if (shortest["stops"] or 0.0) > (best["stops"] or 0.0):
         return f"{text}, but stops jobs {shortest['stops']:,.0f} times."
     return f"{text}: too little shorter to change more for it."
@@ -141,7 +148,7 @@ def remarks(comparison: Comparison) -> tuple[str, ...]:
     if causes.height and causes["seconds"][0] > 0:
         total = float(causes["seconds"].sum())
         rows.append(
-            f"Under {worst['scenario']}, the longest mean wait, {percent(causes['seconds'][0] / total)} of all waiting is "
+            f"The mean wait is longest under {worst['scenario']}: {percent(causes['seconds'][0] / total)} of it is "
             f"{cause_words(causes['cause'][0])}."
         )
     return tuple(rows)

@@ -35,7 +35,7 @@ def short_verdict(value: PredictionValue) -> str:
     best = _best(value)
     waits = f"{format_duration(fifo.mean_wait_seconds)} in order of arrival"
     if best is not None:
-        waits += f", {format_duration(best.mean_wait_seconds)} shortest first by {best.rule}"
+        waits += f", {format_duration(best.mean_wait_seconds)} shortest first by the {best.rule} model"
     known = format_duration(oracle.mean_wait_seconds)
     return f"{_answer(oracle, best)} The mean wait is {waits}, {known} shortest first with all durations known."
 
@@ -55,7 +55,8 @@ def _answer(oracle: RuleOutcome, best: RuleOutcome | None) -> str:
         return "Better predictions of durations would not help: knowing them all is not proven to shorten waits here."
     if best is None or best.gain_kept is None:
         return "Knowing durations would help."
-    kept = f"predictions by {best.rule} already bring {percent(best.gain_kept)} of what knowing all durations would"
+    part = percent(best.gain_kept)
+    kept = f"predictions of the {best.rule} model already bring {part} of what knowing all durations would"
     if best.gain_kept >= _MOST_OF_IT:
         return f"Better predictions would help little: {kept}."
     return f"Better predictions would help: {kept.replace('already bring', 'bring only')}."

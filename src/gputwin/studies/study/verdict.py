@@ -40,7 +40,7 @@ def verdict_of(compared: Comparison, limits: Mapping[str, float]) -> Verdict:
         return Verdict(recommendation(compared), _chosen(compared), meets, front, objectives, more)
     asked = " and ".join(f"{name} {_bound(name)} {_said(name, limit)}" for name, limit in limits.items())
     if not meets:
-        text = f"No scenario meets the target {asked}. {_nearest(compared, limits)}"
+        text = f"No scenario meets the target: {asked}. {_nearest(compared, limits)}"
         return Verdict(text, None, (), front, objectives, more)
     left = compared.only((compared.baseline, *(label for label in meets if label != compared.baseline)))
     chosen = _best(left, meets)
@@ -110,9 +110,7 @@ def _nearest(compared: Comparison, limits: Mapping[str, float]) -> str:
         return f"The {name} is not known."
     sign = 1.0 if name in LOWER_IS_BETTER else -1.0
     best = min(rows, key=lambda r: sign * r[name])
-    return (
-        f"Nearest comes {best['scenario']}: its {name} is {_said(name, best[name])}. More nodes may help: gputwin plan."
-    )
+    return f"Nearest comes {best['scenario']}: its {name} is {_said(name, best[name])}. More nodes may help."
 
 
 def _bound(metric: str) -> str:

@@ -129,7 +129,7 @@ export default {
         <input id="moment" type="range" min="0" max="1000" step="1" :value="share" @input="slide" :aria-valuetext="moment"></div>
       <button type="button" @click="play" :aria-pressed="playing">{{ playing ? "Pause" : "Play" }}</button>
       <fieldset class="choices"><legend>Colour by</legend>
-        <label><input type="radio" name="by" value="tenant" v-model="by">tenant</label>
+        <label><input type="radio" name="by" value="tenant" v-model="by">{{ view.tenants_are }}</label>
         <label><input type="radio" name="by" value="model" v-model="by">GPU model</label>
         <label><input type="radio" name="by" value="use" v-model="by">share held</label></fieldset>
     </div>

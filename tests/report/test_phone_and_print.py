@@ -1,0 +1,57 @@
+"""Long names and titles of figures are whole on a phone, and legends stand above their figures after printing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from gputwin.report import charts, figures
+from gputwin.report.html import render
+from gputwin.report.page import FigurePart, Section
+from tests.report.browser import PHONE, open_all, page_of
+
+CUT = """() => [...document.querySelectorAll("[data-figure] text")].filter((text) => {
+  const own = text.getBoundingClientRect(), all = text.closest(".svg-container").getBoundingClientRect();
+  return own.width && (own.right > all.right + 1 || own.left < all.left - 1 || own.bottom > all.bottom + 1);
+  }).map((text) => text.textContent)"""
+LEGENDS = """() => [...document.querySelectorAll("[data-figure]")].map((figure) =>
+  Math.round(figure.querySelector(".legend").getBoundingClientRect().bottom
+    - figure.querySelector(".xlines-above, .plot .gridlayer, .gridlayer").getBoundingClientRect().top))"""
+NAMES = ("first come first served", "shortest job first, by predictions", "least attained service")
+
+
+def page(path: Path, **drawn: Any) -> Path:
+    parts = [FigurePart(name.replace("_", "-"), name, figure, "", pl.DataFrame()) for name, figure in drawn.items()]
+    path.write_bytes(render("Figures", [Section("answer", "The answer", ()), Section("all", "All", tuple(parts))]))
+    return path
+
+
+def test_names_and_titles_of_figures_are_whole_on_a_phone(browser: Any, tmp_path: Path) -> None:
+    metrics = [f"pending_gpus_of_{size}_jobs_of_one_tenant" for size in ("small", "large", "whole_node")]
+    series = pl.DataFrame([{"metric": m, "at": t, "value": float(t)} for m in metrics for t in range(3)])
+    waits = pl.DataFrame({"rule": NAMES, "wait": [3.0, 1.0, 2.0]})
+    path = page(
+        tmp_path / "figures.html",
+        panels=figures.small_multiples(series, "hours since the trace began"),
+        rows=charts.bar_rows(waits, "rule", {"wait": "wait"}, "change of the mean wait against the first, days"),
+    )
+    with page_of(browser, path) as shown:
+        shown.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
+        shown.reload()
+        open_all(shown)
+        shown.wait_for_timeout(500)
+        assert shown.evaluate(CUT) == []
+
+
+def test_after_printing_legends_stand_above_their_figures(browser: Any, tmp_path: Path) -> None:
+    frame = pl.DataFrame({"at": [0.0, 1.0], **{f"{name} {k}": [1.0, 2.0] for name in NAMES for k in range(2)}})
+    columns = {name: name for name in frame.columns[1:]}
+    path = page(tmp_path / "figures.html", curves=charts.over_time(frame, columns, "hours", "GPUs"))
+    with page_of(browser, path) as shown:
+        open_all(shown)
+        before = shown.evaluate(LEGENDS)
+        shown.pdf(prefer_css_page_size=True)
+        shown.wait_for_timeout(1000)
+        assert shown.evaluate(LEGENDS) == before
