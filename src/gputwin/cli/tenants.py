@@ -27,7 +27,7 @@ def show_tenants(view: TenantView, rows: int = _ROWS) -> None:
 
 def explain_tenants(result: SimulationResult, tenant: str | None, as_json: bool) -> None:
     """Print who waits for whom in a run, for all tenants or one of them."""
-    from gputwin.simulation.verdict import CAUSE_WORDS
+    from gputwin.simulation.cause_words import cause_words
     from gputwin.simulation.waits_by_tenant import by_tenant
 
     view = by_tenant(result)
@@ -48,7 +48,7 @@ def explain_tenants(result: SimulationResult, tenant: str | None, as_json: bool)
             table(
                 title, [part.who, "GPU-hours of waiting"], [[r[other], f"{r['gpu_hours']:,.1f}"] for r in pairs[:_ROWS]]
             )
-        causes = [[CAUSE_WORDS.get(r["cause"], r["cause"]), f"{r['gpu_hours']:,.1f}"] for r in part.causes.to_dicts()]
+        causes = [[cause_words(r["cause"], part.has_rounds), f"{r['gpu_hours']:,.1f}"] for r in part.causes.to_dicts()]
         table(f"Why {tenant} waits", ["waits", "GPU-hours of waiting"], causes)
 
     emit(part.to_json(), as_json, render)

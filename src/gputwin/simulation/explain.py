@@ -14,10 +14,11 @@ import numpy as np
 import polars as pl
 
 from gputwin.core.errors import UserError
+from gputwin.simulation.cause_words import has_rounds
 from gputwin.simulation.completion import completion_of
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.engine.state.records import PLENTY, WHOLE
-from gputwin.simulation.explain_preemption import has_rounds, queues_missing
+from gputwin.simulation.explain_preemption import queues_missing
 from gputwin.simulation.explain_stops import displaced_by, quota_of, sizes_of, stops_of
 from gputwin.simulation.explanation import Explanation
 from gputwin.simulation.neighbours import neighbours_of

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gputwin.simulation.cause_words import has_rounds
 from gputwin.simulation.policy import FAIRNESS, ORDERINGS
 from gputwin.simulation.policy_parameters import parse_policy
 from gputwin.simulation.quotas.admission import queues_of_tenants
 from gputwin.simulation.quotas.kueue_yaml import read_local_queues, read_quotas
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import Scenario
-from gputwin.simulation.scenario_settings import elastic_plan_of
 
 _BY_RULE = {
     "priority": "which has a higher priority",
@@ -24,13 +24,6 @@ _BY_RULE = {
 """Rule of preemption → what the job that took the place had."""
 PLANNED = "as the plan of a round gave its GPUs to others"
 RECLAIMED = "whose tenant took back GPUs of its guarantee"
-
-
-def has_rounds(result: SimulationResult) -> bool:
-    """Return whether a planner, or a policy of sizes, says at rounds who has GPUs."""
-    return "scenario" in result.manifest and (
-        result.scenario.planner is not None or elastic_plan_of(result.scenario.elasticity) is not None
-    )
 
 
 def why_preempted(result: SimulationResult, loser: str, winner: str | None) -> str:

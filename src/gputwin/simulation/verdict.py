@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from gputwin.core.units import MINUTE, format_duration, percent
+from gputwin.simulation.cause_words import cause_words, has_rounds
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario_parts import NO_RULE
 
@@ -14,23 +15,6 @@ SHORT_WAIT, LONG_WAIT = MINUTE, 10 * MINUTE
 """s; a 95th percentile below the first is good news, one above the second is not."""
 IDLE_SHARE = 0.5
 """A strict queue that leaves at least so many of the GPUs idle while jobs wait is worth a warning."""
-CAUSE_WORDS = {
-    "behind_other_job": "behind another job",
-    "quota_or_fairness": "for quota or fairness",
-    "gpu_shortage": "for free GPUs",
-    "gpu_model": "for GPUs of the model they need",
-    "cpu_or_memory": "for CPU or memory, while GPUs are free",
-    "fragmentation": "for GPUs that are free but scattered over nodes",
-    "max_per_node": "for nodes below their limit of instances",
-    "rdma": "for RDMA",
-    "node_startup": "for nodes that start",
-    "outage": "for nodes that are down",
-}
-
-
-def cause_words(cause: str) -> str:
-    """Return what a job waits for, as it stands after "waits": "for free GPUs", "behind another job"."""
-    return CAUSE_WORDS.get(cause, cause.replace("_", " "))
 
 
 class RunVerdict(NamedTuple):
@@ -113,7 +97,7 @@ def _cause(result: SimulationResult) -> str:
     if total <= 0:
         return ""
     name = max(causes, key=causes.__getitem__)
-    return f"; {percent(causes[name] / total)} of the waiting is {CAUSE_WORDS.get(name, name.replace('_', ' '))}"
+    return f"; {percent(causes[name] / total)} of the waiting is {cause_words(name, has_rounds(result))}"
 
 
 def _left(result: SimulationResult) -> str:

@@ -6,7 +6,7 @@ job's waiting, the share of the other causes is.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,10 +18,10 @@ from gputwin.analysis.words import share
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError, shorten
 from gputwin.core.units import HOUR, WHOLE_GPU_MILLI
+from gputwin.simulation.cause_words import cause_words, has_rounds
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.held import gpus_held
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.verdict import CAUSE_WORDS
 
 NOT_BY_HOLDERS = ("quota_or_fairness", "node_startup", "outage")
 _MUCH = 0.1
@@ -36,6 +36,8 @@ class TenantView(Shown):
     causes: pl.DataFrame
     who: str = "tenant"
     """What a tenant is: user, where the trace names no tenants."""
+    has_rounds: bool = False
+    """Whether plans of rounds say who has GPUs."""
 
     def _title(self) -> str:
         return f"{self.tenants.height:,} {self.who}s"
@@ -54,7 +56,7 @@ class TenantView(Shown):
         if not total or float(other["gpu_hours"].sum()) < _MUCH * total:
             return []
         top = other.sort("gpu_hours", "tenant", descending=[True, False]).row(0, named=True)
-        cause = CAUSE_WORDS.get(top["cause"], top["cause"])
+        cause = cause_words(top["cause"], self.has_rounds)
         return [
             f"{top['tenant']} waits {top['gpu_hours']:,.0f} GPU-hours {cause}, "
             f"{share(top['gpu_hours'] / total)} of all waiting."
@@ -67,7 +69,12 @@ class TenantView(Shown):
             raise UserError(f"the run has no {self.who} '{shorten(tenant)}'; it has {known}")
         about = (pl.col("waiting") == tenant) | (pl.col("holding") == tenant)
         only = pl.col("tenant") == tenant
-        return TenantView(self.tenants.filter(only), self.blocking.filter(about), self.causes.filter(only), self.who)
+        return replace(
+            self,
+            tenants=self.tenants.filter(only),
+            blocking=self.blocking.filter(about),
+            causes=self.causes.filter(only),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the tables as plain data."""
@@ -90,7 +97,8 @@ def by_tenant(result: SimulationResult, use: pl.DataFrame | None = None) -> Tena
     )
     segments = _segments(result, jobs)
     charges = blocking(_waits(result, jobs, segments), _holds(segments))
-    return TenantView(with_charges(_totals(jobs, segments, use), charges), charges, _causes(jobs), owner_of(result))
+    tenants = with_charges(_totals(jobs, segments, use), charges)
+    return TenantView(tenants, charges, _causes(jobs), owner_of(result), has_rounds(result))
 
 
 def _segments(result: SimulationResult, jobs: pl.DataFrame) -> pl.DataFrame:

@@ -20,8 +20,8 @@ from gputwin.autoscaling.nodes.supply import SpotSupply
 from gputwin.autoscaling.pools.karpenter import Karpenter
 from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration, percent
+from gputwin.simulation.cause_words import CAUSE_WORDS
 from gputwin.simulation.interruptions import Checkpoints
-from gputwin.simulation.verdict import CAUSE_WORDS
 from gputwin.traces.dataset import Trace
 
 TABLE_FILE, EVENTS_FILE, CHOICE_FILE = "pools.json", "node_events.parquet", "choice.json"

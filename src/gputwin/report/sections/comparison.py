@@ -14,8 +14,8 @@ from gputwin.report.axes import duration_unit
 from gputwin.report.page import Bullets, Card, Cards, FigurePart, Kind, Part, Section, Statement, TablePart, Tone
 from gputwin.report.sections.tenants import compared_tenants
 from gputwin.report.timeline import Timeline
+from gputwin.simulation.cause_words import cause_words, have_rounds
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
-from gputwin.simulation.verdict import cause_words
 from gputwin.studies.comparison.compare import DURATIONS, Comparison
 from gputwin.studies.comparison.verdict import choice, recommendation, remarks
 
@@ -213,17 +213,20 @@ def _causes(compared: Comparison) -> FigurePart | None:
     if long.is_empty():
         return None
     names = [cause for cause in CAUSE_NAMES if cause in set(long["cause"])]
+    rounds = have_rounds(run.result for run in compared.runs)
     wide = pl.DataFrame({"scenario": list(compared.labels)}).join(
         long.pivot("cause", index="scenario", values="seconds"), on="scenario", how="left", maintain_order="left"
     )
     wide = wide.select("scenario", *names).fill_null(0.0)
     size, unit = duration_unit(wide.select(pl.sum_horizontal(*names)).to_series())
     scaled = wide.with_columns(pl.col(names) / size)
-    figure = charts.bar_rows(scaled, "scenario", {c: cause_words(c) for c in names}, f"mean wait, {unit}", stacked=True)
+    figure = charts.bar_rows(
+        scaled, "scenario", {c: cause_words(c, rounds) for c in names}, f"mean wait, {unit}", stacked=True
+    )
     top = long.sort("seconds", descending=True).row(0, named=True)
     caption = (
         f"Every waiting second is charged to one cause; bars add up to the mean wait. The largest single part is "
-        f"waiting {cause_words(top['cause'])} under {top['scenario']}: {duration(top['seconds'])} a job."
+        f"waiting {cause_words(top['cause'], rounds)} under {top['scenario']}: {duration(top['seconds'])} a job."
     )
     return FigurePart("scenario-causes", "Why jobs wait", figure, caption, wide, half=True)
 

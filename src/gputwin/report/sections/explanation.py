@@ -20,10 +20,11 @@ from gputwin.report.page import (
     number,
 )
 from gputwin.report.timeline import Timeline
+from gputwin.simulation.cause_words import cause_words
 from gputwin.simulation.explanation import Explanation
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.slurm.explain import FACTORS
-from gputwin.simulation.verdict import LONG_WAIT, cause_words
+from gputwin.simulation.verdict import LONG_WAIT
 
 _MOST_STRETCHES = 50
 
@@ -64,14 +65,15 @@ def _causes(found: Explanation) -> FigurePart | None:
     total = sum(waited.values())
     frame = pl.DataFrame(
         {
-            "cause": [cause_words(k) for k in waited],
+            "cause": [cause_words(k, found.has_rounds) for k in waited],
             "minutes": [v / 60 for v in waited.values()],
         }
     )
     figure = charts.bars(frame, "cause", {"minutes": "waited"}, "minutes waited")
     figure.update_layout(height=300)
     top, seconds = next(iter(waited.items()))
-    caption = f"Every waiting second has one cause; {percent(seconds / total)} of the wait is {cause_words(top)}."
+    words = cause_words(top, found.has_rounds)
+    caption = f"Every waiting second has one cause; {percent(seconds / total)} of the wait is {words}."
     return FigurePart("job-causes", "What it waited for", figure, caption, frame)
 
 

@@ -13,8 +13,9 @@ from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Sect
 from gputwin.report.sections.quota_tree import quota_parts
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
+from gputwin.simulation.cause_words import cause_words, has_rounds
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.verdict import cause_words, rules_words, run_verdict, shares_words
+from gputwin.simulation.verdict import rules_words, run_verdict, shares_words
 from gputwin.simulation.waits_by_tenant import by_tenant, owner_of
 
 _SHARES = {
@@ -72,7 +73,7 @@ def causes_tables(result: SimulationResult) -> list[TablePart]:
         return []
     jobs = max(result.summary["jobs_with_wait"], 1)
     rows = tuple(
-        (cause_words(name), format_duration(seconds / jobs), share(seconds / total))
+        (cause_words(name, has_rounds(result)), format_duration(seconds / jobs), share(seconds / total))
         for name, seconds in sorted(causes.items(), key=lambda item: -item[1])
         if seconds
     )

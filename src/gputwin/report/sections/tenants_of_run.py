@@ -9,10 +9,10 @@ from gputwin.core.units import format_duration, percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
 from gputwin.report.sections.tenants import NO_TENANTS
+from gputwin.simulation.cause_words import cause_words
 from gputwin.simulation.completion import mean_parts
 from gputwin.simulation.goodput import PARTS
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.verdict import cause_words
 from gputwin.simulation.waits_by_tenant import TenantView
 
 _MOST_TENANTS = 20
@@ -70,12 +70,14 @@ def _causes(view: TenantView) -> FigurePart | None:
         kept.pivot("cause", index="tenant", values="gpu_hours"), on="tenant", how="left", maintain_order="left"
     )
     wide = wide.select("tenant", *causes).fill_null(0.0)
-    figure = charts.bar_rows(wide, "tenant", {c: cause_words(c) for c in causes}, "GPU-hours waited", stacked=True)
+    figure = charts.bar_rows(
+        wide, "tenant", {c: cause_words(c, view.has_rounds) for c in causes}, "GPU-hours waited", stacked=True
+    )
     top = most.row(0, named=True)
     cause = kept.filter(pl.col("tenant") == top["tenant"]).sort("gpu_hours", descending=True)["cause"][0]
     caption = (
         f"GPUs asked for × time waited. {top['tenant']} waited most, {number(top['gpu_hours'])} GPU-hours, most of it "
-        f"{cause_words(cause)}."
+        f"{cause_words(cause, view.has_rounds)}."
     )
     return FigurePart("tenant-causes", "Who waited, and why", figure, caption, wide)
 

@@ -11,10 +11,10 @@ from gputwin.server.service import Service
 from gputwin.server.tasks import State
 from gputwin.server.views import busiest_time, cluster_view, node_view
 from gputwin.server.workspace import MissingError, check_id
+from gputwin.simulation.cause_words import cause_words, has_rounds
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.job_selection import JobQuery
 from gputwin.simulation.result import OUTCOMES
-from gputwin.simulation.verdict import CAUSE_WORDS
 from gputwin.simulation.waits_by_tenant import owner_of
 
 _SOON = 0.3
@@ -138,7 +138,8 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
     total, found = service.workspace.jobs(id_, query)
     who = owner_of(service.workspace.run(id_))
     outcomes = [("", "any"), *((o, o.replace("_", " ")) for o in OUTCOMES)]
-    causes = [("", "any"), *((c, CAUSE_WORDS.get(c, c)) for c in CAUSE_NAMES)]
+    rounds = has_rounds(service.workspace.run(id_))
+    causes = [("", "any"), *((c, cause_words(c, rounds)) for c in CAUSE_NAMES)]
     fields = [
         b.input_field("text", "Id contains", "search", query.text),
         b.input_field("tenant", who.capitalize(), "text", query.tenant),
@@ -153,7 +154,7 @@ def jobs(service: Service, id_: str, query: JobQuery) -> b.Page:
         [
             b.link(j["job_id"], f"{page.path}/{j['row']}"),
             b.duration(j["wait_seconds"]),
-            CAUSE_WORDS.get(j["main_cause"] or "", "–"),
+            cause_words(j["main_cause"], rounds) if j["main_cause"] else "–",
             j["tenant"] or "unknown",
             j["outcome"].replace("_", " "),
             f"{j['gpus']:g}",

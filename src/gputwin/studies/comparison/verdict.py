@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from gputwin.core.units import format_duration, percent
-from gputwin.simulation.verdict import cause_words
+from gputwin.simulation.cause_words import cause_words, have_rounds
 from gputwin.simulation.waits_by_tenant import owner_of
 from gputwin.studies.comparison.compare import Comparison
 
@@ -147,9 +147,10 @@ def remarks(comparison: Comparison) -> tuple[str, ...]:
     causes = comparison.causes().filter(pl.col("scenario") == worst["scenario"]).sort("seconds", descending=True)
     if causes.height and causes["seconds"][0] > 0:
         total = float(causes["seconds"].sum())
+        rounds = have_rounds(comparison.of(str(worst["scenario"])))
         rows.append(
             f"The mean wait is longest under {worst['scenario']}: {percent(causes['seconds'][0] / total)} of it is "
-            f"{cause_words(causes['cause'][0])}."
+            f"{cause_words(causes['cause'][0], rounds)}."
         )
     return tuple(rows)
 

@@ -15,11 +15,11 @@ from gputwin.core.units import DAY, HOUR, WHOLE_GPU_MILLI, format_duration
 from gputwin.profiling.alignment import align
 from gputwin.profiling.jobs import Floats, Submitted
 from gputwin.profiling.store import Saved
+from gputwin.simulation.cause_words import CAUSE_WORDS
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.simulate import simulate_scenario
-from gputwin.simulation.verdict import CAUSE_WORDS
 from gputwin.studies.eta.ahead import Future, Rules, check
 from gputwin.studies.eta.backtest import moments_of
 from gputwin.studies.eta.calibration import calibrated
