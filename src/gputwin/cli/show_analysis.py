@@ -30,7 +30,7 @@ class _Shown(NamedTuple):
     durations: Sequence[str] = ()
 
 
-_SPREAD = {"count": "tasks", "mean": "mean", "p50": "p50", "p95": "p95", "p99": "p99", "low": "mean from", "high": "to"}
+_SPREAD = {"count": "tasks", "mean": "mean", "p50": "p50", "p95": "p95", "p99": "p99", "low": "mean (95 %)"}
 _WAIT = _SPREAD | {"max": "max", "zero_share": "zero %", "tail_share": "tail %"}
 _GROUP = {"group": "group"}
 _TABLES: Mapping[str, tuple[_Shown, ...]] = {
@@ -217,12 +217,23 @@ def _parts(found: pl.DataFrame, title: str, most: int = _MOST_ROWS) -> Iterator[
 
 
 def _show(title: str, part: pl.DataFrame, shown: _Shown) -> None:
+    if "low" in shown.columns and "high" in part.columns:
+        part = _with_interval(part)
     columns = {c: name for c, name in shown.columns.items() if c in part.columns}
     rows = [
         [_cell(name, v, column in shown.durations) for (column, name), v in zip(columns.items(), row, strict=True)]
         for row in _rows(part, columns)
     ]
     table(title, list(columns.values()), rows)
+
+
+def _with_interval(part: pl.DataFrame) -> pl.DataFrame:
+    """Return the table with both ends of the mean's interval as one text, so that a narrow terminal shows both or none."""
+    import polars as pl
+
+    ends = part.select("low", "high").rows()
+    texts = ["–" if low is None else f"{format_duration(low)} to {format_duration(high)}" for low, high in ends]
+    return part.with_columns(pl.Series("low", texts, pl.String))
 
 
 def _rows(part: pl.DataFrame, columns: Mapping[str, str]) -> Sequence[tuple[Any, ...]]:
