@@ -11,7 +11,7 @@
   const MANY_NAMES = 6;
   // On a phone titles of axes go over several lines (`sign`: width of a letter, em), and so do long names beside bars; many
   // labels below bars stand on end, long ids have only their beginning and end, each name of a legend has a line of its own.
-  const PHONE = { width: 480, beside: 20, long: 16, line: 12, labels: 6, name: 18, panel: 150, sign: 0.6 };
+  const PHONE = { width: 480, beside: 20, long: 16, line: 12, labels: 6, cells: 8, name: 18, panel: 150, sign: 0.6 };
   const LONG_ID = /^(\S{8})\S{9,}(\S{4})$/;
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
@@ -134,6 +134,8 @@
         const labels = layout[key].type === "category" ? new Set(data.flatMap((trace) => trace.x ?? [])) : [];
         if (labels.size > PHONE.labels) Object.assign(layout[key], { tickangle: -90, dtick: 1 });
       }
+      // Numbers in the cells of a wide matrix are too small to read; its colours stay, and a table has them.
+      for (const trace of data) if (trace.texttemplate && (trace.x ?? []).length > PHONE.cells) trace.texttemplate = "";
       if (layout.showlegend && data.length > MANY_NAMES) layout.height += PHONE.name * (data.length - MANY_NAMES);
     };
     // A title is in the middle of its axis, which long names beside it move to one side.
