@@ -112,7 +112,9 @@
       const title = axis("x", panels - 1).title ?? layout.xaxis.title;
       for (let i = 0; i < panels; i++) {
         const top = 1 - i / panels;
-        Object.assign(axis("x", i), { domain: [0, 1], title: i === panels - 1 ? title : undefined });
+        const own = axis("x", i).title;
+        const shown = i === panels - 1 ? title : own?.text !== title?.text ? own : undefined;
+        Object.assign(axis("x", i), { domain: [0, 1], title: shown });
         axis("y", i).domain = [top - 0.6 / panels, top];
         Object.assign(layout.annotations[i], { x: 0.5, y: top });
       }
@@ -143,7 +145,8 @@
       const { _size: size, width, ...layout } = place._fullLayout;
       const wanted = {};
       for (const key of Object.keys(layout)) {
-        const text = /^xaxis/.test(key) && layout[key].title?.text;
+        // Where an axis has no title, the full layout has a text of Plotly's that asks for one.
+        const text = /^xaxis/.test(key) && place.layout[key]?.title?.text;
         if (!text) continue;
         const middle = size.l + (size.w * (layout[key].domain[0] + layout[key].domain[1])) / 2;
         const signs = (2 * Math.min(middle, width - middle)) / (PHONE.sign * layout[key].title.font.size);
