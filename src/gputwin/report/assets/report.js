@@ -138,6 +138,8 @@
       }
       // Numbers in the cells of a wide matrix are too small to read; its colours stay, and a table has them.
       for (const trace of data) if (trace.texttemplate && (trace.x ?? []).length > PHONE.cells) trace.texttemplate = "";
+      // A legend beside the figure goes above it.
+      if (layout.legend?.orientation === "v") layout.legend = { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" };
       if (layout.showlegend && data.length > MANY_NAMES) layout.height += PHONE.name * (data.length - MANY_NAMES);
     };
     // A title is in the middle of its axis, which long names beside it move to one side.
