@@ -124,7 +124,7 @@ def test_requests_are_in_the_report_of_a_serving_trace(tmp_path: Path) -> None:
         for i in range(120)
     ]
     page = Page(write_report(tmp_path / "r.html", trace_of({"requests": rows})))
-    for text in ("Request rate", "Burst", "Tokens per request", "Clients", "Time to serve"):
+    for text in ("Requests per minute", "Burst", "Tokens per request", "Clients", "Time to serve"):
         assert text in page.text
 
 

@@ -79,7 +79,7 @@ def test_arrivals(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]) -> 
     caption = parts["arrivals"].caption
     assert caption.startswith(f"{sum(counts):,} tasks, ")
     assert f": {sum(counts) / len(rows):.4g} per " in caption
-    assert f"; most, {max(counts):,}, in the " in caption
+    assert f"on average, at most {max(counts):,}" in caption
 
 
 def test_the_week_in_the_traces_own_zone(parts: dict[str, FigurePart], tasks: list[dict[str, Any]]) -> None:
@@ -207,9 +207,13 @@ def test_a_metric_is_the_mean_over_entities_each_counted_once() -> None:
 
 @pytest.mark.parametrize(
     ("times", "stretch"),
-    [([0, 1, 2, 600], "in the first 5 s."), ([0, 600, 601, 602], "in the 5 s from 10 min 00 s after the start.")],
+    [
+        ([0, 1, 2, 600], "at most 3 (the first 5 s)."),
+        ([0, 600, 601, 602], "at most 3 (the 5 s from 10 min 00 s after the start)."),
+        ([0, 600], "at most 1."),
+    ],
 )
-def test_the_busiest_bin_is_named_in_a_whole_sentence(times: list[int], stretch: str) -> None:
+def test_the_busiest_bin_is_named_where_there_is_one(times: list[int], stretch: str) -> None:
     rows = [{"job_id": str(i), "submit_time": float(t), "start_time": float(t)} for i, t in enumerate(times)]
     caption = figures(trace_of({"tasks": rows}))["arrivals"].caption
     assert caption.endswith(stretch)

@@ -16,6 +16,7 @@ CUT = """() => [...document.querySelectorAll("[data-figure] text")].filter((text
   const own = text.getBoundingClientRect(), all = text.closest(".svg-container").getBoundingClientRect();
   return own.width && (own.right > all.right + 1 || own.left < all.left - 1 || own.bottom > all.bottom + 1);
   }).map((text) => text.textContent)"""
+ALL = """() => [...document.querySelectorAll("[data-figure] text")].map((text) => text.textContent).join(" ")"""
 LEGENDS = """() => [...document.querySelectorAll("[data-figure]")].map((figure) =>
   Math.round(figure.querySelector(".legend").getBoundingClientRect().bottom
     - figure.querySelector(".xlines-above, .plot .gridlayer, .gridlayer").getBoundingClientRect().top))"""
@@ -43,6 +44,7 @@ def test_names_and_titles_of_figures_are_whole_on_a_phone(browser: Any, tmp_path
         open_all(shown)
         shown.wait_for_timeout(500)
         assert shown.evaluate(CUT) == []
+        assert "Click to enter" not in shown.evaluate(ALL)
 
 
 def test_after_printing_legends_stand_above_their_figures(browser: Any, tmp_path: Path) -> None:

@@ -163,7 +163,7 @@ def test_sentences_follow_from_the_intervals_they_quote(
     first, second = said.split(" By forest")
     assert words in first
     assert words in second
-    assert ("Better predictions would help: predictions by forest bring only 50 % of what" in first) == gain
+    assert ("Better predictions would help: predictions of the forest model bring only 50 % of what" in first) == gain
     assert first.startswith("Better predictions of durations would not help: ") != gain
     assert "no difference" not in said
 
@@ -173,7 +173,9 @@ def test_where_a_model_brings_nearly_all_of_the_gain_better_ones_help_little() -
     oracle = RuleOutcome(ORACLE, 70.0, 170.0, 500.0, 500.0, -30.0, -40.0, -20.0, 1.0, 1.0, 1.0)
     model = replace(oracle, rule="forest", gain_kept=0.95)
     said = verdict(PredictionValue("cluster", 100, 0.9, 1.0, (fifo, oracle, model)))
-    assert said.startswith("Better predictions would help little: predictions by forest already bring 95 % of what")
+    assert said.startswith(
+        "Better predictions would help little: predictions of the forest model already bring 95 % of "
+    )
 
 
 def test_an_overloaded_cluster_is_said_to_be_one() -> None:

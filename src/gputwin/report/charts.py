@@ -204,7 +204,7 @@ def panels(
     The axis is marked every `tick` hours, with `ticks` in the middle of each such step where they are given.
     """
     figure = make_subplots(1, len(columns), subplot_titles=list(columns.values()), horizontal_spacing=0.07)
-    figure.update_layout(layout_of(height=HEIGHT - 60, colorway=ONE_COLOUR))
+    figure.update_layout(layout_of(height=HEIGHT - 60, colorway=ONE_COLOUR, meta={"panels": len(columns)}))
     for i, column in enumerate(columns):
         figure.add_scatter(
             x=[*frame[x], frame[x][-1] + 1],
@@ -230,7 +230,7 @@ def paired_curves(frame: pl.DataFrame, by: str, columns: Mapping[str, str], axes
     legend = {"orientation": "h", "x": 0, "y": 1.1, "yanchor": "bottom"}
     margin = {"l": 60, "r": 20, "t": 64, "b": 48}
     layout = layout_of(height=HEIGHT, showlegend=len(columns) > 1, colorway=colours, legend=legend, margin=margin)
-    figure.update_layout(layout)
+    figure.update_layout(layout, meta={"panels": len(axes)})
     for i, (group, axis) in enumerate(axes.items()):
         part = frame.filter(pl.col(by) == group)
         for j, (column, name) in enumerate(columns.items()):

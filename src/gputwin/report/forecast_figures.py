@@ -23,7 +23,7 @@ def fan(history: pl.DataFrame, ahead: pl.DataFrame, axis: str, pairs: list[tuple
     columns = min(2, len(names))
     rows = -(-len(names) // columns)
     figure = make_subplots(rows, columns, subplot_titles=[plain(n, 34) for n in titles], vertical_spacing=0.34 / rows)
-    figure.update_layout(layout_of(height=80 + 230 * rows, hovermode="x"))
+    figure.update_layout(layout_of(height=80 + 230 * rows, hovermode="x", meta={"panels": len(names)}))
     figure.update_annotations(font_size=12)
     for i, name in enumerate(names):
         where: dict[str, Any] = {"row": i // columns + 1, "col": i % columns + 1}
@@ -65,7 +65,7 @@ def skill_by_horizon(frame: pl.DataFrame) -> go.Figure:
     labels = frame["label"].unique(maintain_order=True).to_list()
     figure = blank(
         height=120 + 26 * len(labels),
-        margin={"l": 150, "r": 20, "t": 60, "b": 48},
+        margin={"l": 60, "r": 20, "t": 60, "b": 48},
         xaxis={"title": "skill against the last value (RMSE), 0 = as good", "tickformat": ".0%", "zeroline": True},
         yaxis={"type": "category", "autorange": "reversed"},
         showlegend=True,
@@ -123,7 +123,7 @@ def learning_curves(frame: pl.DataFrame) -> go.Figure:
     columns = min(3, len(models))
     rows = -(-len(models) // columns)
     figure = make_subplots(rows, columns, subplot_titles=[plain(m) for m in models], vertical_spacing=0.34 / rows)
-    figure.update_layout(layout_of(height=80 + 200 * rows, showlegend=True))
+    figure.update_layout(layout_of(height=80 + 200 * rows, showlegend=True, meta={"panels": len(models)}))
     for i, model in enumerate(models):
         for part, dash, colour in (("training", "solid", 0), ("validation", "dash", 1)):
             curve = frame.filter(model=model, part=part)

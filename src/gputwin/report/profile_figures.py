@@ -96,7 +96,6 @@ def importance(frame: pl.DataFrame) -> go.Figure:
     """Return mean effects as bars (`reason`, `factor`)."""
     figure = blank(
         height=90 + 26 * max(frame.height, 1),
-        margin={"l": 240, "r": 20, "t": 28, "b": 48},
         xaxis={"title": "typical effect on the prediction, factor", "rangemode": "tozero"},
         yaxis={"type": "category", "autorange": "reversed"},
         colorway=ONE_COLOUR,

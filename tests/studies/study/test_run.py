@@ -97,7 +97,7 @@ def test_a_target_is_met_by_the_cheapest_scenario_that_meets_it(outcome):
     assert verdict.text.startswith(f"Choose {verdict.choice}: its mean wait is ")
     none = verdict_of(outcome.compared, {"mean wait": 0.0, "fairness": 0.9})
     assert none.choice is None
-    assert none.text.startswith("No scenario meets the target mean wait at most 0 s and fairness at least 0.9.")
+    assert none.text.startswith("No scenario meets the target: mean wait at most 0 s and fairness at least 0.9.")
 
 
 def test_jobs_are_compared_with_themselves(outcome):

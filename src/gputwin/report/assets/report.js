@@ -11,7 +11,7 @@
   const MANY_NAMES = 6;
   // On a phone titles of axes go over several lines (`sign`: width of a letter, em), and so do long names beside bars; many
   // labels below bars stand on end, long ids have only their beginning and end, each name of a legend has a line of its own.
-  const PHONE = { width: 480, beside: 20, long: 16, line: 12, labels: 6, name: 18, panel: 150, sign: 0.6 };
+  const PHONE = { width: 480, beside: 20, long: 16, line: 12, labels: 6, cells: 8, name: 18, panel: 150, sign: 0.6 };
   const LONG_ID = /^(\S{8})\S{9,}(\S{4})$/;
   // Higher ones have a row for each of many names.
   const ORDINARY_HEIGHT = 480;
@@ -112,7 +112,9 @@
       const title = axis("x", panels - 1).title ?? layout.xaxis.title;
       for (let i = 0; i < panels; i++) {
         const top = 1 - i / panels;
-        Object.assign(axis("x", i), { domain: [0, 1], title: i === panels - 1 ? title : undefined });
+        const own = axis("x", i).title;
+        const shown = i === panels - 1 ? title : own?.text !== title?.text ? own : undefined;
+        Object.assign(axis("x", i), { domain: [0, 1], title: shown });
         axis("y", i).domain = [top - 0.6 / panels, top];
         Object.assign(layout.annotations[i], { x: 0.5, y: top });
       }
@@ -134,6 +136,10 @@
         const labels = layout[key].type === "category" ? new Set(data.flatMap((trace) => trace.x ?? [])) : [];
         if (labels.size > PHONE.labels) Object.assign(layout[key], { tickangle: -90, dtick: 1 });
       }
+      // Numbers in the cells of a wide matrix are too small to read; its colours stay, and a table has them.
+      for (const trace of data) if (trace.texttemplate && (trace.x ?? []).length > PHONE.cells) trace.texttemplate = "";
+      // A legend beside the figure goes above it.
+      if (layout.legend?.orientation === "v") layout.legend = { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" };
       if (layout.showlegend && data.length > MANY_NAMES) layout.height += PHONE.name * (data.length - MANY_NAMES);
     };
     // A title is in the middle of its axis, which long names beside it move to one side.
@@ -141,7 +147,8 @@
       const { _size: size, width, ...layout } = place._fullLayout;
       const wanted = {};
       for (const key of Object.keys(layout)) {
-        const text = /^xaxis/.test(key) && layout[key].title?.text;
+        // Where an axis has no title, the full layout has a text of Plotly's that asks for one.
+        const text = /^xaxis/.test(key) && place.layout[key]?.title?.text;
         if (!text) continue;
         const middle = size.l + (size.w * (layout[key].domain[0] + layout[key].domain[1])) / 2;
         const signs = (2 * Math.min(middle, width - middle)) / (PHONE.sign * layout[key].title.font.size);

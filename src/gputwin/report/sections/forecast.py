@@ -53,14 +53,27 @@ def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
     if study.tested.skipped:
         left = "; ".join(f"{model}: {why}" for model, why in study.tested.skipped.items())
         parts.append(Prose(f"Models left out: {left}."))
-    steps = (
-        "Place what is expected, not what is there now: `gputwin place TRACE --quantile 0.9 --ahead 6h`.",
-        "Look further ahead, or at another quantity: `gputwin forecast TRACE --horizon 1d --target arrivals`.",
-    )
     models = study.scores["model"].n_unique()
     conclusion = f"What is expected of {len(study.series.names)} series, and how {models} models did on the test part."
     question = f"What will {_what(study)} be?"
-    return Section("forecast", "Forecast", tuple(parts), _notes(study), question, steps, conclusion=conclusion)
+    return Section(
+        "forecast", "Forecast", tuple(parts), _notes(study), question, _next_steps(study), conclusion=conclusion
+    )
+
+
+def _next_steps(study: ForecastStudy) -> tuple[str, ...]:
+    if study.series.target is Target.METRIC:
+        asked = f"`gputwin forecast TRACE --target metric --metric {study.series.names[0]} --horizon 2d`"
+        return (f"Look further ahead: {asked}.",)
+    if study.series.target is Target.REQUESTS:
+        return (
+            "Compare scaling rules on these requests: `gputwin autoscale TRACE`.",
+            "Look further ahead: `gputwin forecast TRACE --target requests --horizon 1d`.",
+        )
+    return (
+        "Place what is expected, not what is there now: `gputwin place TRACE --quantile 0.9 --ahead 6h`.",
+        "Look further ahead, or at another quantity: `gputwin forecast TRACE --horizon 1d --target arrivals`.",
+    )
 
 
 def _what(study: ForecastStudy) -> str:
@@ -130,7 +143,7 @@ def amount(value: float) -> str:
 def in_unit(value: float, unit: str) -> str:
     """Return an expected amount with its unit: "17 GPUs", "1 GPU"."""
     shown = amount(value)
-    return f"{shown} {unit.removesuffix('s') if shown == '1' and unit.isalpha() else unit}"
+    return f"{shown} {unit.removesuffix('s') if shown == '1' and unit.isalpha() else unit}".rstrip()
 
 
 def _tiles(study: ForecastStudy) -> Cards:
