@@ -17,7 +17,7 @@ from gputwin.core.errors import UserError
 from gputwin.forecasting.demand import demand
 from gputwin.forecasting.series import DemandSeries
 from gputwin.report.page import Cards, Section
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 from gputwin.report.write import sections_of
 from gputwin.simulation.cluster import Cluster, NodeGroup
 from gputwin.simulation.load import LoadCheck
@@ -127,7 +127,7 @@ class Seen:
     @cached_property
     def report(self) -> tuple[Section, ...]:
         """Return the sections of `report`."""
-        return sections_of(Subject.of(self.trace, check=self.check, cluster=self.cluster, analysis=self.analysis))
+        return sections_of(ReportInput.of(self.trace, check=self.check, cluster=self.cluster, analysis=self.analysis))
 
     def card(self, label: str) -> str | None:
         """Return what a card of the report's overview shows."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from gputwin.report import Subject, sections_of
+from gputwin.report import ReportInput, sections_of
 from gputwin.report.page import FigurePart, Section
 from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.schema import TABLES
@@ -29,7 +29,7 @@ def trace_of(tables: dict[str, list[dict[str, Any]]], **meta: Any) -> Trace:
 
 
 def sections(trace: Trace, **options: Any) -> dict[str, Section]:
-    return {section.id: section for section in sections_of(Subject.of(trace, **options))}
+    return {section.id: section for section in sections_of(ReportInput.of(trace, **options))}
 
 
 def figures(trace: Trace, **options: Any) -> dict[str, FigurePart]:

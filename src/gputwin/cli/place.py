@@ -98,7 +98,7 @@ def run(
     from gputwin.optimization.placement.rolling import roll
     from gputwin.optimization.placement.solve import place
     from gputwin.report.placement_plan import write_placement_report
-    from gputwin.report.subject import name_of
+    from gputwin.report.report_input import name_of
     from gputwin.simulation.result import RUN_FILE
     from gputwin.traces.describe import time_bounds
     from gputwin.traces.locate import open_trace

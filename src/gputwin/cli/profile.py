@@ -59,8 +59,8 @@ def run(
         written = {}
         if output is not None:
             from gputwin.report import write_report
+            from gputwin.report.report_input import name_of
             from gputwin.report.sections.profile import profile_sections
-            from gputwin.report.subject import name_of
 
             step("writing model and report")
             written["model_directory"] = str(found.save(output / "model"))

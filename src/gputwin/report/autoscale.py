@@ -13,9 +13,9 @@ from gputwin.autoscaling.manifests.files import manifest_text
 from gputwin.core.atomic import atomic_directory
 from gputwin.core.errors import UserError
 from gputwin.report.html import render
+from gputwin.report.report_input import name_of
 from gputwin.report.sections.autoscale import autoscale
 from gputwin.report.sections.method import method
-from gputwin.report.subject import name_of
 from gputwin.traces.dataset import Trace
 
 DATA_FILE, SERIES_FILE, PAGE_FILE = "autoscale.json", "decisions.parquet", "autoscale.html"

@@ -8,9 +8,9 @@ from pathlib import Path
 from gputwin.core.atomic import atomic_directory
 from gputwin.optimization.capacity.plan import Plan
 from gputwin.report.html import render
+from gputwin.report.report_input import name_of
 from gputwin.report.sections.capacity import capacity
 from gputwin.report.sections.method import method
-from gputwin.report.subject import name_of
 from gputwin.traces.dataset import Trace
 
 DATA_FILE, PAGE_FILE = "plan.json", "plan.html"

@@ -9,9 +9,9 @@ from gputwin.autoscaling.nodes.report import CHOICE_FILE, TABLE_FILE, PoolReport
 from gputwin.core.atomic import atomic_directory
 from gputwin.report.html import render
 from gputwin.report.page import Section
+from gputwin.report.report_input import name_of
 from gputwin.report.sections.method import method
 from gputwin.report.sections.node_pools import node_pools, pool_choice
-from gputwin.report.subject import name_of
 from gputwin.traces.dataset import Trace
 
 PAGE_FILE = "pools.html"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gputwin.core.atomic import atomic_directory
 from gputwin.report.html import render
+from gputwin.report.report_input import name_of
 from gputwin.report.sections.method import method
 from gputwin.report.sections.queueing import queueing
-from gputwin.report.subject import name_of
 from gputwin.studies.validation.curve import stability, wait_against_load
 from gputwin.studies.validation.threeway import ThreeWay
 from gputwin.traces.dataset import Trace

@@ -13,11 +13,11 @@ from gputwin.core.errors import UserError
 from gputwin.core.overwriting import may_overwrite
 from gputwin.report.html import render
 from gputwin.report.page import Section
+from gputwin.report.report_input import ReportInput
 from gputwin.report.sections import APPENDIX, SECTIONS
 from gputwin.report.sections.comparison import comparison
 from gputwin.report.sections.method import method
 from gputwin.report.sections.run import run_section
-from gputwin.report.subject import Subject
 from gputwin.simulation.cluster import Cluster
 from gputwin.simulation.load import LoadCheck
 from gputwin.simulation.result import SimulationResult
@@ -54,7 +54,7 @@ def write_report(
     check_replaceable(path)
     if asked and analysis is None:
         analysis = Analysis(trace.meta.source, ())
-    subject = Subject.of(
+    subject = ReportInput.of(
         trace,
         check=check,
         cluster=cluster,
@@ -74,7 +74,7 @@ def write_report(
     return path
 
 
-def sections_of(subject: Subject, asked: Sequence[Section] = ()) -> tuple[Section, ...]:
+def sections_of(subject: ReportInput, asked: Sequence[Section] = ()) -> tuple[Section, ...]:
     """Return the sections that apply to the subject: `asked`, the trace's own, method, manifest."""
     own = [section for build in SECTIONS if (section := build(subject)) is not None]
     appendix = [section for build in APPENDIX if (section := build(subject)) is not None]

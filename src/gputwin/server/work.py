@@ -14,11 +14,11 @@ from gputwin.api.running import compare, explain, tenants
 from gputwin.core.errors import UserError, shorten
 from gputwin.report.document import document_of
 from gputwin.report.page import Section
+from gputwin.report.report_input import ReportInput, name_of
 from gputwin.report.sections.comparison import comparison
 from gputwin.report.sections.explanation import explanation_section
 from gputwin.report.sections.run import run_section
 from gputwin.report.sections.tenants_of_run import stops_section, tenants_section
-from gputwin.report.subject import Subject, name_of
 from gputwin.report.timeline import Timeline
 from gputwin.report.write import sections_of
 from gputwin.server.workspace import slug, write_json
@@ -102,7 +102,7 @@ def trace_document(step: Step, trace: str) -> dict[str, Any]:
     check = None
     if not opened.nodes.is_empty() and not opened.tasks.is_empty():
         check = check_load(opened, cluster_for(opened, None))
-    subject = Subject.of(opened, check=check)
+    subject = ReportInput.of(opened, check=check)
     step("drawing")
     return document_of(subject.title, sections_of(subject))
 
@@ -174,7 +174,7 @@ def check_document(step: Step, trace: str, cluster: str | None) -> dict[str, Any
     step("adding up the load")
     opened = Trace.open(Path(trace))
     target = cluster_for(opened, cluster)
-    subject = Subject.of(opened, check=check_load(opened, target), cluster=target)
+    subject = ReportInput.of(opened, check=check_load(opened, target), cluster=target)
     section = load(subject)
     if section is None:
         raise UserError("the trace has no jobs with known resources, so its load cannot be checked")

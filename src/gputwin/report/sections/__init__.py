@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gputwin.report.page import Section
+from gputwin.report.report_input import ReportInput
 from gputwin.report.sections.bottlenecks import bottlenecks
 from gputwin.report.sections.cluster import cluster
 from gputwin.report.sections.delays import delays
@@ -27,9 +28,8 @@ from gputwin.report.sections.serving import serving
 from gputwin.report.sections.tenancy import tenancy
 from gputwin.report.sections.tenants import tenants
 from gputwin.report.sections.workload import workload
-from gputwin.report.subject import Subject
 
-SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
+SECTIONS: tuple[Callable[[ReportInput], Section | None], ...] = (
     overview,
     published,
     workload,
@@ -49,6 +49,6 @@ SECTIONS: tuple[Callable[[Subject], Section | None], ...] = (
     quality,
     fidelity,
 )
-APPENDIX: tuple[Callable[[Subject], Section | None], ...] = (manifest,)
+APPENDIX: tuple[Callable[[ReportInput], Section | None], ...] = (manifest,)
 
 __all__ = ["APPENDIX", "SECTIONS"]

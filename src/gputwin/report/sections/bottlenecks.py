@@ -9,10 +9,10 @@ from gputwin.analysis.words import duration
 from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 
-def bottlenecks(subject: Subject) -> Section | None:
+def bottlenecks(subject: ReportInput) -> Section | None:
     """Return the section on bottlenecks; None where no wait is known."""
     topic = subject.analysis.topic("bottlenecks")
     if topic is None:
@@ -76,7 +76,7 @@ def _slowdowns(topic: Topic) -> list[Part]:
     return [TablePart("What short tasks lose", kinds, tuple(rows), note)]
 
 
-def _stranded(subject: Subject, topic: Topic) -> list[Part]:
+def _stranded(subject: ReportInput, topic: Topic) -> list[Part]:
     frame = topic.table("stranded")
     if frame is None:
         return []

@@ -10,14 +10,14 @@ from gputwin.analysis.topic import Topic
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, percent, short_duration
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 from gputwin.report.timeline import Timeline
 
 _MOST_TYPES = 30
 _TYPE = ("gpu_model", "gpu_count", "gpu_memory_mib", "cpu_milli", "memory_mib")
 
 
-def cluster(subject: Subject) -> Section | None:
+def cluster(subject: ReportInput) -> Section | None:
     """Return the section on the cluster the load is checked against, else the trace's own, and on what ran over time."""
     nodes, topic = subject.nodes, subject.analysis.topic("cluster")
     parts: list[Part] = [] if nodes.is_empty() else _inventory(subject, nodes)
@@ -28,7 +28,7 @@ def cluster(subject: Subject) -> Section | None:
     return Section("cluster", "Cluster", tuple(parts), notes) if parts else None
 
 
-def _inventory(subject: Subject, nodes: pl.DataFrame) -> list[Part]:
+def _inventory(subject: ReportInput, nodes: pl.DataFrame) -> list[Part]:
     parts: list[Part] = [Prose(_what(subject, nodes))]
     models = aggregates.gpus_by_model(nodes)
     if models.height > 1:
@@ -41,7 +41,7 @@ def _inventory(subject: Subject, nodes: pl.DataFrame) -> list[Part]:
     return [*parts, _types(nodes)]
 
 
-def _over_time(subject: Subject, topic: Topic) -> list[Part]:
+def _over_time(subject: ReportInput, topic: Topic) -> list[Part]:
     frame = topic.tables["over_time"]
     timeline = subject.timeline.until(float(frame["begin"].max()))  # type: ignore[arg-type]
     shown = frame.with_columns(timeline.shown(pl.col("begin")).alias("at"))
@@ -96,7 +96,7 @@ def _by_model(timeline: Timeline, topic: Topic) -> list[Part]:
     return [FigurePart("allocation-by-model", "Allocation by GPU model", figure, caption, shown)]
 
 
-def _what(subject: Subject, nodes: pl.DataFrame) -> str:
+def _what(subject: ReportInput, nodes: pl.DataFrame) -> str:
     counts = f"{nodes.height:,} nodes with {int(nodes['gpu_count'].sum()):,} GPUs"
     if subject.cluster is not None:
         return f"The cluster is {subject.cluster.name}: {counts}."

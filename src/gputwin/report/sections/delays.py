@@ -10,8 +10,8 @@ from gputwin.analysis.words import duration, share
 from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Part, Section
+from gputwin.report.report_input import ReportInput
 from gputwin.report.sections.durations import duration_parts, group_parts
-from gputwin.report.subject import Subject
 from gputwin.traces.measures import WAIT
 
 _NOTE = (
@@ -21,7 +21,7 @@ _NOTE = (
 )
 
 
-def delays(subject: Subject) -> Section | None:
+def delays(subject: ReportInput) -> Section | None:
     """Return the section on waits; None where no wait is known."""
     topic = subject.analysis.topic("delays")
     if topic is None:

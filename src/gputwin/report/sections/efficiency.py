@@ -8,13 +8,13 @@ from gputwin.analysis.topic import Topic
 from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 _AXES = {"CPU": "cores", "GPU": "GPUs", "memory": "GiB"}
 _MOST_ROWS = 30
 
 
-def efficiency(subject: Subject) -> Section | None:
+def efficiency(subject: ReportInput) -> Section | None:
     """Return the section on efficiency; None where neither limits nor use are known."""
     topic = subject.analysis.topic("efficiency")
     if topic is None:

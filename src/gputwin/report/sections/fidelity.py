@@ -6,7 +6,7 @@ import polars as pl
 
 from gputwin.report import figures
 from gputwin.report.page import FigurePart, Kind, Part, Section, TablePart, number
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import SYNTHETIC
 from gputwin.traces.synthetic.fidelity import LOAD_ROW
@@ -28,7 +28,7 @@ def fidelity_of(trace: Trace) -> pl.DataFrame | None:
     return synthetic.fidelity(trace, name)
 
 
-def fidelity(subject: Subject) -> Section | None:
+def fidelity(subject: ReportInput) -> Section | None:
     """Return the section on fidelity; None where the trace was not generated."""
     frame = subject.fidelity
     if frame is None or frame.is_empty():

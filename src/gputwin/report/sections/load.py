@@ -9,7 +9,7 @@ import polars as pl
 from gputwin.core.units import RESOURCE_UNITS, format_duration, percent
 from gputwin.report import figures
 from gputwin.report.page import FigurePart, Kind, Part, Section, Statement, TablePart, Tone
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 from gputwin.simulation.load import LoadCheck
 from gputwin.simulation.offered import ANY, Load
 
@@ -27,7 +27,7 @@ _NOTES = (
 )
 
 
-def load(subject: Subject) -> Section | None:
+def load(subject: ReportInput) -> Section | None:
     """Return the load check; None where none was made."""
     check = subject.check
     if check is None:
@@ -53,7 +53,7 @@ def tone_of(check: LoadCheck) -> Tone:
     return Tone.GOOD if is_sure else Tone.NEUTRAL
 
 
-def _curves(subject: Subject, check: LoadCheck, id_: str, title: str, loads: list[Load]) -> list[Part]:
+def _curves(subject: ReportInput, check: LoadCheck, id_: str, title: str, loads: list[Load]) -> list[Part]:
     loads = loads[:_MOST_CURVES]
     if not loads:
         return []

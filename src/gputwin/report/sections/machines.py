@@ -11,7 +11,7 @@ from gputwin.core.units import percent
 from gputwin.report import charts
 from gputwin.report.aggregates import mean
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart, number
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 _CPU = {
     "cpu_user_percent": "user mode",
@@ -21,7 +21,7 @@ _CPU = {
 }
 
 
-def machines(subject: Subject) -> Section | None:
+def machines(subject: ReportInput) -> Section | None:
     """Return the section on machines; None where the trace tells nothing of them."""
     topic = subject.analysis.topic("machines")
     if topic is None:

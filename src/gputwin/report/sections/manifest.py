@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gputwin.core.version import VERSION
 from gputwin.report.page import Kind, Part, Section, TablePart
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 _MOST_FILES = 100
 
 
-def manifest(subject: Subject) -> Section:
+def manifest(subject: ReportInput) -> Section:
     """Return where everything comes from: source, inputs with checksums, fingerprint, version, seed."""
     meta = subject.trace.meta
     facts = {

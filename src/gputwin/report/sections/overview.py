@@ -26,12 +26,12 @@ from gputwin.report.page import (
     TablePart,
     Tone,
 )
+from gputwin.report.report_input import ReportInput
 from gputwin.report.sections.load import tone_of
 from gputwin.report.sections.owners import unnamed
 from gputwin.report.sections.requests import request_cards, request_rate
 from gputwin.report.sections.tenancy import is_state_alone, state_cards, state_over_time
 from gputwin.report.sections.workload import arrivals_figure
-from gputwin.report.subject import Subject
 from gputwin.traces.lifetimes import LIFE_COLUMNS, observed, with_lives
 from gputwin.traces.reader import Clock
 from gputwin.traces.schema import TABLES
@@ -49,7 +49,7 @@ _NEARLY_ALL = 0.95
 """Share of the span; an average over less says over how much."""
 
 
-def overview(subject: Subject) -> Section:
+def overview(subject: ReportInput) -> Section:
     """Return the answer of the trace's report."""
     parts: list[Part] = [_verdict(subject)] if subject.analysis.topics else []
     parts += [Cards(_cards(subject)), *(chart for chart in (_chart(subject),) if chart is not None)]
@@ -72,7 +72,7 @@ def overview(subject: Subject) -> Section:
     )
 
 
-def _question(subject: Subject) -> str:
+def _question(subject: ReportInput) -> str:
     if subject.description.tasks:
         return QUESTION
     if subject.description.requests:
@@ -80,7 +80,7 @@ def _question(subject: Subject) -> str:
     return STATE_QUESTION if is_state_alone(subject) else "What is in this trace?"
 
 
-def _verdict(subject: Subject) -> Statement:
+def _verdict(subject: ReportInput) -> Statement:
     found = verdict(subject.analysis)
     tone = {True: Tone.GOOD, False: Tone.WARNING, None: Tone.NEUTRAL}[found.is_good]
     is_known = subject.analysis.table("delays", "wait") is not None
@@ -93,7 +93,7 @@ def _verdict(subject: Subject) -> Statement:
     return Statement(f"{found.text} {fits}.", worse)
 
 
-def _cards(subject: Subject) -> tuple[Card, ...]:
+def _cards(subject: ReportInput) -> tuple[Card, ...]:
     """Return the key figures, the five a reader asks for first in front."""
     d = subject.description
     cards = []
@@ -131,7 +131,7 @@ def _cards(subject: Subject) -> tuple[Card, ...]:
     return tuple(cards)
 
 
-def _owners(subject: Subject) -> list[tuple[int, str, str]]:
+def _owners(subject: ReportInput) -> list[tuple[int, str, str]]:
     """Return how many tenants there are and what part of the tasks the largest has."""
     table = subject.analysis.table("workload", "tenants")
     if table is None or table.height < 2:
@@ -139,12 +139,12 @@ def _owners(subject: Subject) -> list[tuple[int, str, str]]:
     return [(table.height, "Tenants", f"the most active submits {share(table['task_share'][0])} of the tasks")]
 
 
-def _users_note(subject: Subject) -> str:
+def _users_note(subject: ReportInput) -> str:
     users = subject.analysis.table("workload", "users")
     return ("" if users is None else unnamed("user", users).rstrip(".")) or "who submitted tasks"
 
 
-def _requests_note(subject: Subject) -> str:
+def _requests_note(subject: ReportInput) -> str:
     totals = subject.analysis.table("requests", "totals")
     if totals is None or not totals["span_seconds"][0]:
         return "to model-serving systems"
@@ -153,7 +153,7 @@ def _requests_note(subject: Subject) -> str:
     return f"{of}in {format_duration(totals['span_seconds'][0])}"
 
 
-def _chart(subject: Subject) -> FigurePart | None:
+def _chart(subject: ReportInput) -> FigurePart | None:
     """Return GPUs held and waited for over time, or what else shows the load: tasks running, or arrivals."""
     if not subject.description.tasks and (rate := request_rate(subject)) is not None:
         rate.figure.update_layout(height=300)
@@ -180,7 +180,7 @@ def _chart(subject: Subject) -> FigurePart | None:
     return FigurePart("answer-load", title[:1].upper() + title[1:], figure, f"{caption}.", shown)
 
 
-def _next_steps(subject: Subject) -> tuple[str, ...]:
+def _next_steps(subject: ReportInput) -> tuple[str, ...]:
     if not subject.description.tasks:
         of_requests = (
             "Forecast what comes next: `gputwin forecast TRACE --target requests`.",
@@ -199,7 +199,7 @@ def _next_steps(subject: Subject) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def _cluster_option(subject: Subject) -> str:
+def _cluster_option(subject: ReportInput) -> str:
     """Return the option that names a cluster: none where the trace has its own, else one with room for what ran."""
     if subject.cluster is not None:
         return f" --cluster {subject.cluster.name}"
@@ -209,7 +209,7 @@ def _cluster_option(subject: Subject) -> str:
     return f" --cluster homogeneous:{max(math.ceil(most / 8), 1)}x8"
 
 
-def _what(subject: Subject) -> str:
+def _what(subject: ReportInput) -> str:
     meta = subject.trace.meta
     if subject.generated_from:
         sentences = [
@@ -236,7 +236,7 @@ def _what(subject: Subject) -> str:
     return " ".join(sentences)
 
 
-def _conclusion(subject: Subject) -> str:
+def _conclusion(subject: ReportInput) -> str:
     """Return what the trace has, and how tasks ended."""
     d = subject.description
     has = [f"{count:,} {_ROWS.get(name, name)}" for name, count in d.tables.items()]
@@ -250,7 +250,7 @@ def _conclusion(subject: Subject) -> str:
     return f"{text}."
 
 
-def _clock(subject: Subject) -> str:
+def _clock(subject: ReportInput) -> str:
     timeline = subject.timeline
     if timeline.has_dates:
         begin, end = timeline.words(timeline.first), timeline.words(timeline.last)
@@ -260,12 +260,12 @@ def _clock(subject: Subject) -> str:
     return "Times are relative: only differences between them mean something."
 
 
-def _tables(subject: Subject) -> TablePart:
+def _tables(subject: ReportInput) -> TablePart:
     rows = [(name, f"{count:,}", TABLES[name].row) for name, count in subject.description.tables.items()]
     return TablePart("Tables", {"table": Kind.TEXT, "rows": Kind.NUMBER, "a row is": Kind.TEXT}, tuple(rows))
 
 
-def _status(subject: Subject) -> TablePart:
+def _status(subject: ReportInput) -> TablePart:
     total = subject.description.tasks
     tasks = subject.trace.collect(subject.trace.scan("tasks").select(LIFE_COLUMNS))
     lives = with_lives(tasks, observed(tasks))

@@ -11,12 +11,12 @@ from gputwin.core.units import percent, signed_duration
 from gputwin.report import charts
 from gputwin.report.axes import duration_unit
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 _MOST_ROLES = 6
 
 
-def placement(subject: Subject) -> Section | None:
+def placement(subject: ReportInput) -> Section | None:
     """Return the section on placement rules; None where the trace has none to compare."""
     topic = subject.analysis.topic("placement")
     if topic is None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gputwin.report.page import Findings, Kind, Section, TablePart
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 
-def published(subject: Subject) -> Section | None:
+def published(subject: ReportInput) -> Section | None:
     """Return published claims and whether they reproduce; None where none are known."""
     topic = subject.analysis.topic("published")
     if topic is None:

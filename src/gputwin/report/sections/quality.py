@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gputwin.report.page import Card, Cards, Kind, Part, Prose, Section, TablePart
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 from gputwin.traces.dataset import TraceMeta
 from gputwin.traces.quality import Action, Finding
 
@@ -17,7 +17,7 @@ _NOTES = (
 )
 
 
-def quality(subject: Subject) -> Section | None:
+def quality(subject: ReportInput) -> Section | None:
     """Return the data-quality findings; None where no rows were counted."""
     meta = subject.trace.meta
     if not meta.rows_read and not meta.findings:

@@ -11,14 +11,14 @@ from gputwin.analysis.words import duration
 from gputwin.core.units import percent
 from gputwin.report import aggregates, figures
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Kind, Part, Section, TablePart, number
+from gputwin.report.report_input import ReportInput
 from gputwin.report.sections.durations import duration_parts
 from gputwin.report.sections.workload import arrivals_caption, bin_of, known_times
-from gputwin.report.subject import Subject
 
 _MOST_CLIENTS = 12
 
 
-def requests(subject: Subject) -> Section | None:
+def requests(subject: ReportInput) -> Section | None:
     """Return the section on requests; None for a trace without them.
 
     Where a trace has no tasks, key figures and the rate over time are in the report's answer.
@@ -38,7 +38,7 @@ def requests(subject: Subject) -> Section | None:
     return Section("requests", "Requests", tuple(parts), notes) if parts else None
 
 
-def request_cards(subject: Subject) -> tuple[Card, ...]:
+def request_cards(subject: ReportInput) -> tuple[Card, ...]:
     """Return rates, tokens, sessions and clients as key figures."""
     topic = subject.analysis.topic("requests")
     if topic is None:
@@ -109,7 +109,7 @@ def _clients(clients: pl.DataFrame, names: tuple[str, ...], rows: tuple[tuple[st
     return TablePart(f"Clients{many}", {"client": Kind.CODE} | dict.fromkeys(names, Kind.NUMBER), rows)
 
 
-def request_rate(subject: Subject) -> FigurePart | None:
+def request_rate(subject: ReportInput) -> FigurePart | None:
     """Return requests over time; None for a trace without them."""
     if not subject.description.requests:
         return None
@@ -123,7 +123,7 @@ def request_rate(subject: Subject) -> FigurePart | None:
     return FigurePart("request-rate", "Requests over time", figure, caption, frame)
 
 
-def _tokens(subject: Subject) -> list[Part]:
+def _tokens(subject: ReportInput) -> list[Part]:
     scan = subject.trace.scan("requests")
     frame = aggregates.token_classes(scan)
     if frame.is_empty():
@@ -139,6 +139,6 @@ def _tokens(subject: Subject) -> list[Part]:
     return [FigurePart("tokens", "Tokens per request", figures.token_classes(frame), caption, frame, half=True)]
 
 
-def _durations(subject: Subject) -> list[Part]:
+def _durations(subject: ReportInput) -> list[Part]:
     values = subject.trace.scan("requests").select("duration_seconds").collect()["duration_seconds"].drop_nulls()
     return duration_parts("service-time", "Time to serve", "time to serve", "requests", values)

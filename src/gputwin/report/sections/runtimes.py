@@ -10,9 +10,9 @@ from gputwin.report import charts
 from gputwin.report.axes import duration_axis
 from gputwin.report.figures import blank
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Section, TablePart
+from gputwin.report.report_input import ReportInput
 from gputwin.report.sections.delays import curve_parts
 from gputwin.report.sections.durations import duration_parts, group_parts
-from gputwin.report.subject import Subject
 from gputwin.traces.measures import RUNTIME
 from gputwin.traces.synthetic.philly import RUNTIME as PHILLY
 
@@ -23,7 +23,7 @@ _NOTE = (
 )
 
 
-def runtimes(subject: Subject) -> Section | None:
+def runtimes(subject: ReportInput) -> Section | None:
     """Return the section on runtimes; None where none is known."""
     topic = subject.analysis.topic("runtimes")
     if topic is None:
@@ -38,7 +38,7 @@ def runtimes(subject: Subject) -> Section | None:
     return Section("runtimes", "Runtime", tuple(parts), (*topic.notes, *_NOTE))
 
 
-def _beside_philly(subject: Subject, topic: Topic) -> list[Part]:
+def _beside_philly(subject: ReportInput, topic: Topic) -> list[Part]:
     curves = topic.table("runtime_curves")
     if curves is None or subject.trace.meta.source == "philly":
         return []

@@ -8,12 +8,12 @@ from gputwin.analysis.words import metric, times
 from gputwin.core.units import short_duration
 from gputwin.report import aggregates, figures
 from gputwin.report.page import FigurePart, Kind, Section, TablePart, number
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 _MOST_ROWS = 60
 
 
-def series(subject: Subject) -> Section | None:
+def series(subject: ReportInput) -> Section | None:
     """Return the section on series; None for a trace without them."""
     scan = subject.trace.scan("series")
     frame = aggregates.metrics_over_time(scan, subject.timeline)

@@ -10,13 +10,13 @@ from gputwin.analysis.words import duration, metric
 from gputwin.core.units import percent
 from gputwin.report import charts, matrices
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Kind, Part, Section, TablePart
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 _MOST_GROUPS = 12
 _FEWEST = 10
 
 
-def serving(subject: Subject) -> Section | None:
+def serving(subject: ReportInput) -> Section | None:
     """Return the section on serving; None where the trace has neither requests nor serving metrics."""
     topic = subject.analysis.topic("serving")
     if topic is None:

@@ -9,7 +9,7 @@ from gputwin.core.units import percent, short_duration
 from gputwin.report import charts
 from gputwin.report.aggregates import mean
 from gputwin.report.page import Card, FigurePart, Findings, Kind, Part, Section, TablePart, number
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 
 _MOST = 20
 _SHARES = {
@@ -19,7 +19,7 @@ _SHARES = {
 }
 
 
-def tenancy(subject: Subject) -> Section | None:
+def tenancy(subject: ReportInput) -> Section | None:
     """Return the section on virtual clusters; None where the series do not tell their state.
 
     Where a trace has nothing but such series, GPUs over time are in the report's answer.
@@ -33,7 +33,7 @@ def tenancy(subject: Subject) -> Section | None:
     return Section("tenancy", "Virtual clusters", tuple(parts), topic.notes)
 
 
-def is_state_alone(subject: Subject) -> bool:
+def is_state_alone(subject: ReportInput) -> bool:
     """Return whether the trace tells the state of virtual clusters and neither tasks nor requests."""
     has_more = subject.description.tasks or subject.description.requests
     return subject.analysis.topic("tenancy") is not None and not has_more
@@ -54,7 +54,7 @@ def state_cards(topic: Topic) -> tuple[Card, ...]:
     return tuple(cards)
 
 
-def state_over_time(subject: Subject, topic: Topic) -> FigurePart:
+def state_over_time(subject: ReportInput, topic: Topic) -> FigurePart:
     """Return GPUs allocated, there and waited for over time."""
     by, over_time = topic.tables["virtual_clusters"], topic.tables["over_time"]
     timeline = subject.timeline.until(float(over_time["begin"].max()))  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from gputwin.analysis.topic import Remark
 from gputwin.core.units import format_count, format_duration, percent
 from gputwin.report import charts, matrices
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart
-from gputwin.report.subject import Subject
+from gputwin.report.report_input import ReportInput
 from gputwin.simulation.waits_by_tenant import TenantView
 from gputwin.studies.comparison.compare import Comparison
 from gputwin.studies.comparison.tenants import compared_owner, tenant_changes, waits_by_tenant
@@ -24,7 +24,7 @@ _FEW = 6
 """With more tenants, the numbers of a matrix of half the page's width are too small to read."""
 
 
-def tenants(subject: Subject) -> Section | None:
+def tenants(subject: ReportInput) -> Section | None:
     """Return the section on a trace's tenants; None where it does not tell them apart or nobody asks for GPUs."""
     topic = subject.analysis.topic("tenants")
     if topic is None:

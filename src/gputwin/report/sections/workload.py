@@ -11,8 +11,8 @@ from gputwin.analysis.words import amount, unit_words
 from gputwin.core.units import percent, short_duration
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
+from gputwin.report.report_input import ReportInput
 from gputwin.report.sections.owners import owner_parts
-from gputwin.report.subject import Subject
 from gputwin.traces.measures import ARRIVAL
 
 _MOST_GROUPS = 12
@@ -27,7 +27,7 @@ _NOTES = (
 )
 
 
-def workload(subject: Subject) -> Section | None:
+def workload(subject: ReportInput) -> Section | None:
     """Return the workload section; None for a trace without tasks."""
     topic = subject.analysis.topic("workload")
     if topic is None:
@@ -52,7 +52,7 @@ def known_times(frame: pl.LazyFrame, time: pl.Expr) -> pl.Series:
     return frame.select(time.alias("time")).filter(pl.col("time").is_finite()).collect()["time"]
 
 
-def arrivals_caption(frame: pl.DataFrame, subject: Subject, what: str, of: int) -> str:
+def arrivals_caption(frame: pl.DataFrame, subject: ReportInput, what: str, of: int) -> str:
     """Return what a figure of arrivals shows: how many of all, the mean per bin, and the busiest bin."""
     total = int(frame["count"].sum())
     top = frame.row(int(frame["count"].arg_max() or 0), named=True)
@@ -70,7 +70,7 @@ def bin_of(frame: pl.DataFrame) -> str:
     return unit_words(short_duration(float(frame["end"][0] - frame["begin"][0])))
 
 
-def arrivals_figure(subject: Subject, id_: str = "answer-arrivals") -> FigurePart | None:
+def arrivals_figure(subject: ReportInput, id_: str = "answer-arrivals") -> FigurePart | None:
     """Return arrivals over time; None where no task has a known arrival time."""
     times = known_times(subject.trace.scan("tasks"), ARRIVAL)
     if times.is_empty():
@@ -82,7 +82,7 @@ def arrivals_figure(subject: Subject, id_: str = "answer-arrivals") -> FigurePar
     return FigurePart(id_, "Arrivals over time", figure, caption, frame)
 
 
-def _arrivals(subject: Subject) -> list[Part]:
+def _arrivals(subject: ReportInput) -> list[Part]:
     figure = arrivals_figure(subject, "arrivals")
     if figure is None:
         return [Prose("No task has a known arrival time.")]
@@ -96,7 +96,7 @@ def _arrivals(subject: Subject) -> list[Part]:
     return parts
 
 
-def _week_caption(week: pl.DataFrame, subject: Subject) -> str:
+def _week_caption(week: pl.DataFrame, subject: ReportInput) -> str:
     def cell(row: dict[str, float]) -> str:
         return f"{figures.WEEKDAYS[int(row['weekday']) - 1]} {int(row['hour']):02d}:00 ({row['per_hour']:,.1f})"
 

@@ -17,7 +17,7 @@ from gputwin.traces.locate import SYNTHETIC
 
 
 @dataclass(frozen=True)
-class Subject:
+class ReportInput:
     """The trace and all that its report's sections draw on; None where something does not apply."""
 
     trace: Trace
@@ -41,7 +41,7 @@ class Subject:
         title: str | None = None,
         generated_from: str | None = None,
         analysis: Analysis | None = None,
-    ) -> Subject:
+    ) -> ReportInput:
         """Return the subject with everything described; a generated trace is recognised by its source."""
         source = trace.meta.source
         title = title or trace.meta.title or source or "A trace"
