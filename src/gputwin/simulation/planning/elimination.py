@@ -16,7 +16,7 @@ from gputwin.simulation.planning.products import Floats, crossed, solve_small, w
 class SharingProgram:
     """Maximise `level_gain` · t + Σ gain · x over shares of time x ≥ 0 (jobs × GPU models) and a level t.
 
-    ReportInput to, for each job i, Σ_j rate[i, j] x[i, j] ≥ level[i] t + least[i], and Σ_j x[i, j] ≤ 1; for each model j,
+    Subject to, for each job i, Σ_j rate[i, j] x[i, j] ≥ level[i] t + least[i], and Σ_j x[i, j] ≤ 1; for each model j,
     Σ_i gpus[i] x[i, j] ≤ capacity[j]. Each job needs a positive rate somewhere.
     """
 
