@@ -177,3 +177,23 @@ def test_mistakes_about_node_pools_are_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--period 0s", "the time between decisions must be longer than no time"),
+        ("--sla 0s", "the SLA must be longer than no time"),
+        ("--load 1e9", "requests, more than 20,000,000; take a smaller --load"),
+        ("--slots 0", "a replica serves at least one request at once, not 0"),
+        ("--service-cv nan", "coefficient of variation of at least 0"),
+        ("--service 20s --slots 2", "--service, --slots: no effect on these requests (tokens are served"),
+    ],
+)
+def test_mistakes_are_one_line(
+    options: str, words: str, conversations: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["autoscale", str(conversations), *options.split(), "--json", "-q"]) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")

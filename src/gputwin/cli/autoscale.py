@@ -134,7 +134,8 @@ def run(
 
         gputwin autoscale "synthetic:pai2020?jobs=100000" --cluster pai2020 --spot 0 --spot 0.3
     """
-    _check_acts(given_options(context), with_cluster=cluster is not None)
+    given = given_options(context)
+    _check_acts(given, with_cluster=cluster is not None)
     if not 0 <= minimum <= maximum or maximum < 1:
         raise UserError(f"--min {minimum} --max {maximum}: give 0 ≤ min ≤ max, and at least one replica at most")
     if cluster is not None:
@@ -196,6 +197,8 @@ def run(
             adapters=adapters,
             seed=seed,
         )
+        if idle := [given[name] for name in served.without_effect if name in given]:
+            raise UserError(f"{', '.join(idle)}: no effect on these requests ({served.notes[0]}); leave out")
         result = compare(served, options, step)
         if output is not None:
             from gputwin.report.autoscale import write_autoscale_report
