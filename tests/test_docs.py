@@ -91,7 +91,9 @@ def test_the_study_in_the_docs_runs_as_its_commands_say(tmp_path, monkeypatch, c
     study, found, compared, pruned = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert study["made"] == 12
     assert len(found["runs"]) == 6
-    assert [row["mean wait"] for row in compared["scenarios"]] == [row["mean wait"] for row in study["scenarios"]]
+    assert [row["mean_wait_seconds"] for row in compared["scenarios"]] == [
+        row["mean_wait_seconds"] for row in study["scenarios"]
+    ]
     assert pruned["removed"] == []
     exec(compile(script, "studies.md", "exec"), {})
     assert len(capsys.readouterr().out.splitlines()) == 6

@@ -160,12 +160,12 @@ def test_node_pools_are_chosen_on_the_first_part(tmp_path: Path, capsys: pytest.
     [
         (["--rule", "hpa"], "unknown rule for node pools 'hpa'"),
         (["--spot", "2"], "the spot share is 2"),
-        (["--checkpoint", "every=3"], "'every=3' is not one of"),
-        (["--checkpoint", "interval=best,save=1m"], "follows from --hazard"),
-        (["--availability", "nowhere.csv"], "nowhere.csv"),
-        (["--hazard", "nowhere.csv"], "nowhere.csv"),
-        (["--hazard", "-1"], "give 0 or more"),
-        (["--spot-prices", "nowhere.csv"], "nowhere.csv"),
+        (["--checkpoint", "every=3", "--spot", "0.3"], "'every=3' is not one of"),
+        (["--checkpoint", "interval=best,save=1m", "--spot", "0.3"], "follows from --hazard"),
+        (["--availability", "nowhere.csv", "--spot", "0.3"], "nowhere.csv"),
+        (["--hazard", "nowhere.csv", "--spot", "0.3"], "nowhere.csv"),
+        (["--hazard", "-1", "--spot", "0.3"], "give 0 or more"),
+        (["--spot-prices", "nowhere.csv", "--spot", "0.3"], "nowhere.csv"),
         (["--placement", "magic"], "magic"),
         (["--target", "fast"], "give p95_wait=10m"),
     ],
@@ -177,3 +177,24 @@ def test_mistakes_about_node_pools_are_one_line(
     said = capsys.readouterr().err
     assert message in said
     assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ("--period 0s", "the time between decisions must be longer than no time"),
+        ("--sla 0s", "the SLA must be longer than no time"),
+        ("--load 1e9", "requests, more than 20,000,000; take a smaller --load"),
+        ("--max 1000000000", "--max 1000000000: at most 100,000 replicas"),
+        ("--slots 0", "a replica serves at least one request at once, not 0"),
+        ("--service-cv nan", "coefficient of variation of at least 0"),
+        ("--service 20s --slots 2", "--service, --slots: no effect on these requests (tokens are served"),
+    ],
+)
+def test_absurd_numbers_and_idle_options_are_one_line(
+    options: str, words: str, conversations: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["autoscale", str(conversations), *options.split(), "--json", "-q"]) == 2
+    said = capsys.readouterr()
+    assert words in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")

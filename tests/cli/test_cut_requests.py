@@ -25,3 +25,20 @@ def test_requests_without_a_time_are_counted(verb: str, tmp_path: Path, capsys: 
     assert kept == (20 if verb == "slice" else 40)
     assert main([verb, str(raw), *CUT[verb], "-o", str(tmp_path / "again")]) == 0
     assert "3 requests tell no time" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [["slice", "t", "--first", "50%", "-o", "./t"], ["merge", "t", "u", "-o", "u"], ["split", "p/train", "-o", "p"]],
+)
+def test_a_trace_is_not_written_over_itself(
+    asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder in ("t", "u", "p/train"):
+        assert main(["generate", "philly", "--jobs", "50", "-o", folder, "-q"]) == 0
+    kept = {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}
+    capsys.readouterr()
+    assert main([*asked, "-q"]) == 2
+    assert "is the trace itself and would be lost" in capsys.readouterr().err
+    assert kept == {path: path.read_bytes() for path in tmp_path.rglob("*.parquet")}

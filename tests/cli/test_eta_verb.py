@@ -110,3 +110,10 @@ def test_mistakes_are_told_in_one_line(sacct, options, words, capsys):
     told = capsys.readouterr().err
     assert words in told
     assert len(told.splitlines()) == 1
+
+
+def test_a_moment_after_the_record_is_refused(sacct, capsys):
+    assert main(["eta", sacct, "--cluster", "homogeneous:1x1", "--at", "9999d", "--json"]) == 2
+    said = capsys.readouterr()
+    assert "--at is 9999 d after the trace's time zero, and its last event 2 h 31 min" in said.err
+    assert (said.err.count("\n"), said.out) == (1, "")

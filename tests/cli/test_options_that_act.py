@@ -57,6 +57,10 @@ def test_what_changes_nothing_here_is_noted(options: str, words: str, capsys: py
         ("--spot 0.3", "--spot: no effect without --cluster"),
         ("--target p95_wait=10m --seeds 5", "no effect without --cluster"),
         ("--cluster homogeneous:4x8 --sla 2s", "--sla: no effect on node pools"),
+        ("--cluster homogeneous:4x8 --hazard 0.1", "--hazard: no effect without --spot above 0"),
+        ("--cluster homogeneous:4x8 --spot 0.3 --zone mars", "--zone: no effect without --availability"),
+        ("--cluster homogeneous:4x8 --spot 0.3 --price-power 2", "--price-power: no effect without --spot-prices"),
+        ("--cluster homogeneous:4x8 --spot 0.3 --spot-prices .", "a folder, not a file"),
         ("--min 5 --max 2", "--min 5 --max 2: give 0 ≤ min ≤ max"),
     ],
 )

@@ -177,7 +177,10 @@ def test_requests_are_counted_alike(real_data: Path) -> None:
     gaps = analyze(trace).table("serving", "request_gaps")
     assert gaps is not None
     series = demand(trace, "requests", bin_seconds=60.0)
-    assert describe(trace).requests == gaps["gaps"][0] + 1 == round(float(series.values.sum()) * 60)
+    assert describe(trace).requests == gaps["gaps"][0] + 1
+    # The record ends within a minute, which is not in the series.
+    whole = trace.requests.filter(trace.requests["submit_time"] < series.times()[-1] + 60.0).height
+    assert whole == round(float(series.values.sum()) * 60) == describe(trace).requests - 38
 
 
 def test_the_written_figures_of_the_dlrm_trace(real_data: Path) -> None:

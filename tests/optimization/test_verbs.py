@@ -170,7 +170,8 @@ def test_fit_answers_now_and_after_moves(tmp_path: Path, capsys: pytest.CaptureF
     assert large["reason"]
     assert main(["fit", str(run), "--gang", "2", "--gpus", "1"]) == 0
     assert "fit with no move" in capsys.readouterr().out
-    assert "not a saved run" in complaint(capsys, "fit", str(tmp_path))
+    assert "not a saved run (it has no run.json)" in complaint(capsys, "fit", str(tmp_path))
+    assert "of 1 to 100,000 instances" in complaint(capsys, "fit", str(tmp_path), "--gang", "1000000")
     assert "--at soon" in complaint(capsys, "fit", str(run), "--at", "soon")
 
 
@@ -199,7 +200,7 @@ def test_mig_cuts_recuts_and_writes_a_file_it_can_read(tmp_path: Path, capsys: p
     assert "has no such instance" in complaint(capsys, *place, "--busy", "0:3g.20gb@0", "--demand", "1g.5gb=1")
     assert "write it like" in complaint(capsys, "mig", "--demand", "many")
     assert "no MIG profile" in complaint(capsys, "mig", "--demand", "9g.1gb=1")
-    assert "no one MIG GPU" in complaint(capsys, "mig", "--gpu", "TPU", "--demand", "1g.5gb=1")
+    assert "no MIG GPU 'TPU'" in complaint(capsys, "mig", "--gpu", "TPU", "--demand", "1g.5gb=1")
 
 
 def test_mig_over_periods_pays_for_cutting_only_where_it_gains(

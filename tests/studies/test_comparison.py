@@ -16,6 +16,7 @@ from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario import Scenario, scenario_of
 from gputwin.simulation.simulate import simulate
 from gputwin.studies.comparison import ScenarioRun, compare, label_runs, rules_in_words, run_scenarios
+from gputwin.studies.comparison.compare import DURATIONS, KEYS, METRICS
 from gputwin.studies.comparison.tenants import tenant_changes, waits_by_tenant
 from gputwin.studies.comparison.verdict import recommendation
 from gputwin.traces.locate import open_trace
@@ -330,3 +331,10 @@ def test_labels_name_two_tenants_and_count_the_others_unless_runs_differ_in_thos
     named = f"quota ({users[0]} 8 GPUs, {users[1]} 8 GPUs, 2 more)"
     assert [run.label for run in label_runs([free, one])] == ["no fairness rule", named]
     assert len({run.label for run in label_runs([free, one, other])}) == 3
+
+
+def test_keys_in_json_are_snake_case_with_units() -> None:
+    for name in METRICS:
+        key = KEYS.get(name, name)
+        assert key == key.lower().replace(" ", "_")
+        assert key.endswith("_seconds") == (name in DURATIONS)

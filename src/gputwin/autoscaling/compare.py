@@ -114,12 +114,16 @@ def compare(service: Service, options: Options, progress: Callable[[str], None] 
         raise UserError(f"{len(load)} requests are too few to compare rules on; at least {_LEAST_REQUESTS} are needed")
     if not 0.1 <= options.first_part <= 0.9:
         raise UserError(f"the first part must be 0.1 to 0.9 of the trace, not {options.first_part:g}")
-    period = options.period or (15.0 if span <= 2 * DAY else 60.0)
+    given = {"the SLA": options.target_seconds, "the time between decisions": options.period}
+    for what, seconds in given.items():
+        if seconds is not None and not 0 < seconds < math.inf:
+            raise UserError(f"{what} must be longer than no time, not {seconds:g} s")
+    period = (15.0 if span <= 2 * DAY else 60.0) if options.period is None else options.period
     split = math.floor(options.first_part * span / period) * period
     parts = (load.between(0.0, split), load.between(split, math.inf))
     if min(len(p) for p in parts) < _LEAST_REQUESTS // 4:
         raise UserError("one part of the trace has next to no requests; choose another --first-part")
-    target = options.target_seconds or default_target(load, system)
+    target = default_target(load, system) if options.target_seconds is None else options.target_seconds
     price = options.price_per_hour
     penalty = options.penalty_rate
     terms = Terms(target, one_price(price, penalty))

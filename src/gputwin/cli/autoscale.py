@@ -134,9 +134,16 @@ def run(
 
         gputwin autoscale "synthetic:pai2020?jobs=100000" --cluster pai2020 --spot 0 --spot 0.3
     """
-    _check_acts(given_options(context), with_cluster=cluster is not None)
+    given = given_options(context)
+    _check_acts(given, with_cluster=cluster is not None)
+    if target is None and not any(spot or ()):
+        _check_needs(given, _OF_SPOT, "--spot above 0")
+    _check_needs(given, ("zone",), "--availability")
+    _check_needs(given, ("price_power",), "--spot-prices")
     if not 0 <= minimum <= maximum or maximum < 1:
         raise UserError(f"--min {minimum} --max {maximum}: give 0 ≤ min ≤ max, and at least one replica at most")
+    if maximum > _MOST_REPLICAS:
+        raise UserError(f"--max {maximum}: at most {_MOST_REPLICAS:,} replicas can be simulated")
     if cluster is not None:
         from gputwin.cli.node_pools import PoolArguments, run_pools
 
@@ -196,6 +203,8 @@ def run(
             adapters=adapters,
             seed=seed,
         )
+        if idle := [given[name] for name in served.without_effect if name in given]:
+            raise UserError(f"{', '.join(idle)}: no effect on these requests ({served.notes[0]}); leave out")
         result = compare(served, options, step)
         if output is not None:
             from gputwin.report.autoscale import write_autoscale_report
@@ -206,10 +215,12 @@ def run(
     emit(data, json, lambda: _render(result, output))
 
 
+_MOST_REPLICAS = 100_000
 _OF_POOLS = (
     *("spot", "availability", "zone", "hazard", "spot_prices", "price_power", "checkpoint", "seeds", "placement"),
     "target",
 )
+_OF_SPOT = ("availability", "zone", "hazard", "spot_prices", "price_power", "checkpoint")
 _OF_REPLICAS = (
     *("sla", "load", "engine", "service", "service_cv", "slots", "adapters", "boot", "period", "minimum", "maximum"),
     *("price", "penalty"),
@@ -225,6 +236,13 @@ def _check_acts(given: dict[str, str], *, with_cluster: bool) -> None:
         )
     if idle:
         raise UserError(f"{', '.join(idle)}: no effect without --cluster, which says what node pools there are")
+
+
+def _check_needs(given: dict[str, str], names: tuple[str, ...], needed: str) -> None:
+    """Raise a user error for options that say something of another one, which was not given."""
+    idle = [given[name] for name in names if name in given]
+    if idle and needed not in given.values():
+        raise UserError(f"{', '.join(idle)}: no effect without {needed}")
 
 
 def _render(result: Comparison, output: Path | None) -> None:

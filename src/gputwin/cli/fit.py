@@ -42,7 +42,7 @@ def run(
     from gputwin.simulation.result import SimulationResult
 
     if not 1 <= gang <= 100_000 or gpus < 0 or not 1 <= gpu_milli <= 1000:
-        raise UserError("give a gang of at least one, GPUs of zero or more, and a share of 1 to 1000")
+        raise UserError("give a gang of 1 to 100,000 instances, GPUs of zero or more, and a share of 1 to 1000")
     if cpu_milli < 0 or memory_mib < 0:
         raise UserError("amounts must be zero or more")
     with progress(quiet or json) as step:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Json, Quiet, emit, progress, say
+from gputwin.cli.options import keep_apart
 
 
 def run(
@@ -30,6 +31,7 @@ def run(
     from gputwin.traces.locate import open_trace
     from gputwin.traces.merging import merge
 
+    keep_apart(traces, output)
     with progress(quiet or json) as step:
         merged = merge([open_trace(name, progress=step) for name in traces], [Path(n).name for n in traces]).save(
             output

@@ -74,3 +74,13 @@ def given_options(context: typer.Context) -> dict[str, str]:
 def _is_given(context: typer.Context, name: str) -> bool:
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
+
+
+def keep_apart(traces: Sequence[str], *folders: Path) -> None:
+    """Raise a user error where a result would be written over a trace that it is made from."""
+    from gputwin.core.errors import UserError
+
+    own = {Path(name).resolve() for name in traces}
+    for folder in folders:
+        if folder.resolve() in own:
+            raise UserError(f"'{folder}' is the trace itself and would be lost; name another folder")

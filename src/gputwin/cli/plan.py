@@ -87,6 +87,8 @@ def run(
     beside = ("target", "growth", "confidence", "by", "what_if")
     if not (math.isfinite(growth) and growth > 0):
         raise UserError(f"--growth {growth:g}: give a positive factor, as in 1.3")
+    if not 0.5 <= confidence < 1:
+        raise UserError(f"--confidence {confidence:g}: give at least 0.5 and below 1, as in 0.9")
     scenario = scenario_from(context, trace, policies, fields, beside)
     said = f"order {scenario.order}, backfill {scenario.backfill}, placement {scenario.placement}"
     with progress(quiet or json) as step:

@@ -170,8 +170,7 @@ def compare_runs(
 
     data = {
         "recommendation": recommendation(compared),
-        "scenarios": compared.means().to_dicts(),
-        "differences": compared.differences.to_dicts(),
+        **compared.to_json(),
     }
     emit(data, json, render)
 

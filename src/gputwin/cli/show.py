@@ -157,8 +157,7 @@ def comparison_json(compared: Comparison) -> dict[str, Any]:
 
     return {
         "verdict": recommendation(compared),
-        "scenarios": compared.means().to_dicts(),
-        "differences": compared.differences.to_dicts(),
+        **compared.to_json(),
         "mean_wait_seconds_by_tenant": waits_by_tenant(compared).to_dicts(),
     }
 

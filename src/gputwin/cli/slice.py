@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, Seed, emit, progress, say
-from gputwin.cli.options import TraceArgument
+from gputwin.cli.options import TraceArgument, keep_apart
 
 
 def run(
@@ -58,6 +58,7 @@ def run(
     from gputwin.traces.locate import open_trace
     from gputwin.traces.slicing import Selection, running_at, select
 
+    keep_apart(trace, output)
     selection = Selection(first, last, since, until, tuple(tenant or ()), tuple(model or ()), sample, seed)
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)

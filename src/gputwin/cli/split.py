@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gputwin.cli.console import Format, Json, Quiet, emit, progress, say
-from gputwin.cli.options import TraceArgument
+from gputwin.cli.options import TraceArgument, keep_apart
 
 
 def run(
@@ -33,6 +33,7 @@ def run(
     from gputwin.traces.locate import open_trace
     from gputwin.traces.slicing import before, cut_time, running_at, since
 
+    keep_apart(trace, output / "train", output / "test")
     with progress(quiet or json) as step:
         opened = open_trace(trace, format, step)
         cut = cut_time(opened, first=at)

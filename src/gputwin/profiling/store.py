@@ -114,6 +114,8 @@ def load(path: Path) -> Saved:
         if not all(isinstance(parts[name], wanted) for name, wanted in _PARTS.items()):
             raise InputError("not a duration model", file=path, remedy=_REMEDY)
         return Saved(kind=data["kind"], columns=tuple(data["columns"]), **parts)
+    except FileNotFoundError:
+        raise InputError(f"not a saved model (it has no {MODEL_FILE})", file=path, remedy=_REMEDY) from None
     except (OSError, ValueError, KeyError, TypeError, IndexError, pl.exceptions.PolarsError) as error:
         raise InputError(f"not a saved model ({shorten(error, 120)})", file=path, remedy=_REMEDY) from None
 

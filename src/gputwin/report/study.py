@@ -24,7 +24,7 @@ from gputwin.report.write import write_report
 from gputwin.simulation.load import check_load
 from gputwin.studies.comparison import Comparison
 from gputwin.studies.comparison.by_job import by_job
-from gputwin.studies.comparison.compare import DURATIONS
+from gputwin.studies.comparison.compare import DURATIONS, with_keys
 from gputwin.studies.comparison.verdict import remarks
 from gputwin.studies.study.run import StudyOutcome
 from gputwin.studies.study.verdict import Verdict, verdict_of
@@ -205,10 +205,11 @@ def study_data(outcome: StudyOutcome) -> dict[str, Any]:
         "pareto_front": list(verdict.front),
         "objectives": list(verdict.objectives),
         "replicates": compared.replicates,
-        "scenarios": compared.means().to_dicts(),
-        "differences": compared.differences.to_dicts(),
+        **compared.to_json(),
         "by_job": by_job(compared).to_dicts(),
-        "runs": [{**row, "key": keys[row["scenario"], row["replicate"]]} for row in compared.figures.to_dicts()],
+        "runs": [
+            {**with_keys(row), "key": keys[row["scenario"], row["replicate"]]} for row in compared.figures.to_dicts()
+        ],
     }
 
 

@@ -190,7 +190,7 @@ def open_cluster(name: str) -> Cluster:
         raise UserError(f"no cluster '{name}'; give a YAML spec, a node file, or one of {known}")
     from gputwin.traces.locate import open_trace
 
-    return Cluster.from_nodes(path.name, open_trace(name).nodes)
+    return Cluster.from_nodes(path.name or path.resolve().name, open_trace(name).nodes)
 
 
 def cluster_for(trace: Trace, name: str | None) -> Cluster:

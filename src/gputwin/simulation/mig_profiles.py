@@ -108,5 +108,6 @@ def mig_gpu(name: str) -> MigGpu:
     near = [gpu for gpu in _GPUS if gpu.name.lower() == name.lower()]
     near = near or [gpu for gpu in _GPUS if gpu.name.lower().startswith(name.lower())]
     if len(near) != 1:
-        raise UserError(f"no one MIG GPU '{name}'; known: {', '.join(MIG_GPUS)}")
+        which = f"'{name}' could be several MIG GPUs" if near else f"no MIG GPU '{name}'"
+        raise UserError(f"{which}; known: {', '.join(MIG_GPUS)}")
     return near[0]

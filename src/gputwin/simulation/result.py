@@ -103,8 +103,10 @@ class SimulationResult(Shown):
             frames = {name: pl.read_parquet(path / f"{name}.parquet") for name in _FRAMES}
             found = cls(**frames, summary=summary, manifest=manifest)
         except (OSError, ValueError, KeyError, pl.exceptions.PolarsError) as error:
+            why = f"it has no {Path(error.filename).name}" if isinstance(error, FileNotFoundError) else str(error)
+            why = "a file, not a folder" if path.is_file() else why
             raise InputError(
-                f"not a saved run ({error})", file=path, remedy="make one with: gputwin simulate -o DIR"
+                f"not a saved run ({why})", file=path, remedy="make one with: gputwin simulate -o DIR"
             ) from None
         if missing := [key for key in SUMMARY_KEYS if key not in found.summary]:
             by = dict(found.manifest.get("versions") or {}).get("gputwin", "unknown")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import polars as pl
 
 from gputwin.core.atomic import atomic_file
-from gputwin.core.errors import UserError
+from gputwin.core.errors import InputError, UserError
 
 
 class _Format(NamedTuple):
@@ -60,3 +60,14 @@ def _format(path: Path) -> _Format:
     if found is None:
         raise UserError(f"'{path}': cannot tell the format from the name; end it in {', '.join(EXTENSIONS)}")
     return found
+
+
+def read_given_csv(path: Path, *, remedy: str, text: Sequence[str] = ()) -> pl.DataFrame:
+    """Return a small CSV file that the user names beside a trace; columns of `text` stay as they are written."""
+    if path.is_dir():
+        # Polars would read all files of a folder as one.
+        raise InputError("a folder, not a file", file=path, remedy=remedy)
+    try:
+        return pl.read_csv(path, schema_overrides=dict.fromkeys(text, pl.String))
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise InputError(f"not a readable CSV file ({str(error).splitlines()[0]})", file=path, remedy=remedy) from None

@@ -49,6 +49,19 @@ def test_what_cannot_be_says_why() -> None:
     assert "4 GPUs are asked for and 2 are free" in found.reason
 
 
+def test_what_never_can_is_told_apart_from_what_has_to_wait() -> None:
+    nodes = cluster([2, 2], [[], []])
+    nodes.models = ["T4", "V100"]
+    for request, instances, why in (
+        (Request(gpus=3), 1, "no node has more than 2, so it never can"),
+        (Request(gpus=3, models=frozenset({"T4"})), 1, "no node has more than 2 of T4, so it never can"),
+        (Request(gpus=2), 3, "6 GPUs are asked for and the nodes have 4 in all, so it never can"),
+    ):
+        found = fit_gang(nodes, request, instances)
+        assert found.nodes is None
+        assert why in found.reason
+
+
 def test_models_limits_and_shares_are_kept() -> None:
     snapshot = cluster([2, 2], [[], []])
     snapshot.models = ["T4", "V100"]

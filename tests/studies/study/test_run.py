@@ -164,7 +164,9 @@ def test_the_command_writes_a_report_with_the_answer_first_and_the_tables_as_dat
     assert stored["scenarios"] == data["scenarios"]
     assert main(["runs", "compare", "--study", "orders", "--runs", str(store.folder), "--json"]) == 0
     again = json.loads(capsys.readouterr().out)
-    assert [row["mean wait"] for row in again["scenarios"]] == [row["mean wait"] for row in data["scenarios"]]
+    assert [row["mean_wait_seconds"] for row in again["scenarios"]] == [
+        row["mean_wait_seconds"] for row in data["scenarios"]
+    ]
 
 
 def test_the_command_tells_mistakes_in_one_line(tmp_path, capsys):

@@ -104,10 +104,9 @@ def read_zones(path: Path, *, kind: str = "availability", like: Sequence[str] = 
     """
     import polars as pl
 
-    try:
-        frame = pl.read_csv(path, schema_overrides={"value": pl.String})
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(str(error).splitlines()[0], file=path, remedy="give a CSV of availability") from None
+    from gputwin.traces.framefile import read_given_csv
+
+    frame = read_given_csv(path, remedy="give a CSV of availability", text=("value",))
     missing = [name for name in COLUMNS if name not in frame.columns]
     if missing:
         raise InputError("column missing", file=path, field=missing[0], remedy=f"it needs {', '.join(COLUMNS)}")

@@ -33,6 +33,8 @@ class Service:
     system: Slots | Engine
     span: float
     notes: tuple[str, ...]
+    without_effect: tuple[str, ...] = ()
+    """Arguments of `service_of` that do nothing for requests of this kind."""
 
 
 def service_of(
@@ -49,9 +51,20 @@ def service_of(
     """Return what a trace of requests, or of request rates, asks of a serving system."""
     if not 0 < load_factor < math.inf:
         raise UserError(f"the load must be above 0, not {load_factor:g}")
+    if slots < 1:
+        raise UserError(f"a replica serves at least one request at once, not {slots}")
+    if not 0 < service_seconds < math.inf or not 0 <= service_cv < math.inf:
+        raise UserError(
+            f"a service time needs a mean above 0 s and a coefficient of variation of at least 0, not {service_seconds:g} s "
+            f"and {service_cv:g}"
+        )
     known = trace.requests.filter(pl.col("submit_time").is_not_null()).sort("submit_time", maintain_order=True)
     if known.is_empty():
         return _from_rates(trace, service_seconds, service_cv, slots, load_factor, seed)
+    if len(known) * load_factor > MOST_REQUESTS:
+        raise UserError(
+            f"the load makes {len(known) * load_factor:,.0f} requests, more than {MOST_REQUESTS:,}; take a smaller --load"
+        )
     if known["duration_seconds"].is_not_null().any():
         made = _from_durations(trace, known, slots, adapters, seed)
     elif known["output_tokens"].is_not_null().any():
@@ -67,14 +80,18 @@ def _from_durations(trace: Trace, known: pl.DataFrame, slots: int, adapters: boo
     if timed.height < known.height:
         notes.append(f"{known.height - timed.height:,} requests without a duration are left out")
     load = Load(_times(timed), service=timed["duration_seconds"].to_numpy(), tenant=_tenants(timed))
+    idle: tuple[str, ...] = ("engine", "service", "service_cv")
     base = _samples(trace, "base_model_load_ms")
-    if adapters and base.size and timed["model"].is_not_null().any():
+    loads_models = bool(base.size) and bool(timed["model"].is_not_null().any())
+    if not loads_models:
+        idle = (*idle, "adapters")
+    if adapters and loads_models:
         load = _with_models(load, timed, base, _samples(trace, "lora_load_ms"), seed)
         notes.append(
             "a replica holds one base model and one set of adapters; load times are drawn from the trace's own and come "
             "on top of the recorded durations, and a user's adapters for a model are taken as one set"
         )
-    return Service(load, Slots(slots), _span(load), tuple(notes))
+    return Service(load, Slots(slots), _span(load), tuple(notes), idle)
 
 
 def _with_models(load: Load, timed: pl.DataFrame, base: Floats, lora: Floats, seed: int) -> Load:
@@ -104,12 +121,13 @@ def _from_tokens(known: pl.DataFrame, engine: str) -> Service:
         tenant=_tenants(with_tokens),
     )
     notes = [f"tokens are served by the step times of {engine}; prompts share no prefixes"]
-    return Service(load, ENGINES[engine], _span(load), tuple(notes))
+    idle = ("service", "service_cv", "slots", "adapters")
+    return Service(load, ENGINES[engine], _span(load), tuple(notes), idle)
 
 
 def _drawn(known: pl.DataFrame, mean: float, cv: float, slots: int, seed: int) -> Service:
     load = Load(_times(known), service=_service_times(len(known), mean, cv, seed), tenant=_tenants(known))
-    return Service(load, Slots(slots), _span(load), (_assumed(mean, cv),))
+    return Service(load, Slots(slots), _span(load), (_assumed(mean, cv),), ("engine", "adapters"))
 
 
 def _assumed(mean: float, cv: float) -> str:
@@ -160,7 +178,7 @@ def _from_rates(trace: Trace, mean: float, cv: float, slots: int, factor: float,
         + (f" at {factor:g} of their load" if factor != 1 else ""),
         _assumed(mean, cv),
     )
-    return Service(load, Slots(slots), float(start.max() - start.min() + window), notes)
+    return Service(load, Slots(slots), float(start.max() - start.min() + window), notes, ("engine", "adapters"))
 
 
 def _gaps(rng: np.random.Generator, rate: float, cv: float, window: float) -> Floats:

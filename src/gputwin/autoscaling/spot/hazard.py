@@ -114,10 +114,9 @@ def read_prices(path: Path) -> Series:
     """Return the prices of a CSV with the columns time_seconds and price_per_hour; the last holds for the mean gap."""
     import polars as pl
 
-    try:
-        frame = pl.read_csv(path)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise InputError(str(error).splitlines()[0], file=path, remedy="give a CSV of prices") from None
+    from gputwin.traces.framefile import read_given_csv
+
+    frame = read_given_csv(path, remedy="give a CSV of prices")
     for name in ("time_seconds", "price_per_hour"):
         if name not in frame.columns or not frame[name].dtype.is_numeric() or frame[name].null_count():
             raise InputError("column missing or not of numbers", file=path, field=name)

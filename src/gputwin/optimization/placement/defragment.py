@@ -275,8 +275,19 @@ def _carry_out(
 
 def _why(snapshot: Snapshot, request: Request, instances: int, total: int) -> str:
     """Return why the gang cannot start, and what would help."""
+    allowed = [
+        len(d)
+        for d, m in zip(snapshot.devices, snapshot.models, strict=True)
+        if not request.models or m in request.models
+    ]
+    most = max(allowed, default=0)
+    if request.gpus > most:
+        of = f" of {', '.join(sorted(request.models))}" if request.models else ""
+        return f"an instance asks for {request.gpus:,} GPUs and no node has more than {most:,}{of}, so it never can."
     free = sum(int(d.sum()) for d in snapshot.devices) / 1000
     asked = instances * request.gpus * request.gpu_milli / 1000
+    if asked > sum(allowed):
+        return f"{asked:g} GPUs are asked for and the nodes have {sum(allowed):,} in all, so it never can."
     if request.gpus and free < asked:
         return f"{asked:g} GPUs are asked for and {free:g} are free in all; wait for jobs to end or add nodes."
     return (

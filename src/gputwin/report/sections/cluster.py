@@ -97,7 +97,8 @@ def _by_model(timeline: Timeline, topic: Topic) -> list[Part]:
 
 
 def _what(subject: ReportInput, nodes: pl.DataFrame) -> str:
-    counts = f"{nodes.height:,} nodes with {int(nodes['gpu_count'].sum()):,} GPUs"
+    gpus = int(nodes["gpu_count"].sum())
+    counts = f"{nodes.height:,} nodes" + (f" with {gpus:,} GPUs" if gpus else " and names no GPUs")
     if subject.cluster is not None:
         return f"The cluster is {subject.cluster.name}: {counts}."
     return f"The trace's own node table has {counts}."

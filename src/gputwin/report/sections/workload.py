@@ -62,7 +62,10 @@ def arrivals_caption(frame: pl.DataFrame, subject: ReportInput, what: str, of: i
         text += f": {number(total / frame.height)} per {width} on average, at most {top['count']:,}"
         if int((frame["count"] == top["count"]).sum()) == 1:
             text += f" ({subject.timeline.stretch(top['begin'], width)})"
-    return f"{text}. {of - total:,} more have no known arrival time." if of > total else f"{text}."
+    older = min(subject.description.tasks_already_running, of - total) if what == "tasks" else 0
+    unknown = of - total - older
+    text += f"; {older:,} more ran when the record began" if older else ""
+    return f"{text}. {unknown:,} more have no known arrival time." if unknown else f"{text}."
 
 
 def bin_of(frame: pl.DataFrame) -> str:

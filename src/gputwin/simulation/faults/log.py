@@ -10,6 +10,7 @@ import polars as pl
 
 from gputwin.core.errors import InputError
 from gputwin.simulation.interruptions import Maintenance
+from gputwin.traces.framefile import read_given_csv
 
 
 def read_failure_log(path: Path, node_ids: Sequence[str]) -> tuple[Maintenance, ...]:
@@ -19,12 +20,12 @@ def read_failure_log(path: Path, node_ids: Sequence[str]) -> tuple[Maintenance, 
     """
     remedy = "give columns node, down_time, up_time, in s of the trace's clock"
     try:
-        frame = pl.read_csv(path, schema_overrides={"node": pl.String})
+        frame = read_given_csv(path, remedy=remedy, text=("node",))
         times = [
             name for name in ("drain_time", "down_time", "up_time") if name in frame.columns or name != "drain_time"
         ]
         frame = frame.select("node", pl.col(times).cast(pl.Float64))
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except pl.exceptions.PolarsError as error:
         raise InputError(f"not a failure log ({str(error).splitlines()[0]})", file=path, remedy=remedy) from None
     rows = {name: row for row, name in enumerate(node_ids)} | {str(row): row for row in range(len(node_ids))}
     windows = []

@@ -17,6 +17,7 @@ from gputwin.simulation.machines import numbered
 from gputwin.simulation.power.capped_load import capped_load
 from gputwin.simulation.power.caps import PowerCaps
 from gputwin.simulation.power.devices import SERVER_WATTS, SERVER_WATTS_PER_GPU, gpu_power
+from gputwin.traces.framefile import read_given_csv
 
 Floats = npt.NDArray[np.float64]
 JOULES_PER_KWH = 3.6e6
@@ -52,13 +53,13 @@ def read_grid(text: str) -> Grid:
 
 
 def _grid_file(path: Path) -> Grid:
+    remedy = "give columns time_seconds, grams_per_kwh"
+    frame = read_given_csv(path, remedy=remedy)
     try:
-        frame = pl.read_csv(path).select(pl.col("time_seconds", "grams_per_kwh").cast(pl.Float64)).sort("time_seconds")
-    except (OSError, pl.exceptions.PolarsError) as error:
+        frame = frame.select(pl.col("time_seconds", "grams_per_kwh").cast(pl.Float64)).sort("time_seconds")
+    except pl.exceptions.PolarsError as error:
         first = str(error).splitlines()[0]
-        raise InputError(
-            f"not a carbon intensity ({first})", file=path, remedy="give columns time_seconds, grams_per_kwh"
-        ) from None
+        raise InputError(f"not a carbon intensity ({first})", file=path, remedy=remedy) from None
     if not frame.height or frame.null_count().sum_horizontal().item() or (frame["grams_per_kwh"] < 0).any():
         raise InputError("carbon intensities must be there and 0 or more, g/kWh", file=path)
     return Grid(frame["time_seconds"].to_numpy(), frame["grams_per_kwh"].to_numpy())

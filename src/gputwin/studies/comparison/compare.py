@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -38,12 +39,28 @@ METRICS = {
     "energy": ("power", "energy_kwh"),
 }
 """Shown name → where it stands in a run's summary."""
+KEYS = {
+    "mean wait": "mean_wait_seconds",
+    "p95 wait": "p95_wait_seconds",
+    "p99 wait": "p99_wait_seconds",
+    "mean JCT": "mean_jct_seconds",
+    "mean slowdown": "mean_slowdown",
+    "GPU allocation": "gpu_allocation",
+    "makespan": "makespan_seconds",
+    "energy": "energy_kwh",
+}
+"""Shown name → its key in JSON, with the unit; the others are their own."""
 PER_JOB = {"mean wait": "wait_seconds", "mean JCT": "jct_seconds", "mean slowdown": "bounded_slowdown"}
 """Figures that are means over jobs."""
 DURATIONS = ("mean wait", "p95 wait", "p99 wait", "mean JCT", "makespan")
 LOWER_IS_BETTER = (*DURATIONS, "mean slowdown", "fragmentation", "stops", "cost", "energy")
 _BINS, _REPLICATES = 100, 1000
 _NEGLIGIBLE_SECONDS = 1.0
+
+
+def with_keys(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a row of metrics by their keys in JSON."""
+    return {KEYS.get(name, name): value for name, value in row.items()}
 
 
 @dataclass(frozen=True, repr=False)
@@ -63,6 +80,15 @@ class Comparison(Shown):
 
         waits = [f"{r['scenario']}: mean wait {format_duration(r['mean wait'])}" for r in self.means().to_dicts()]
         return [recommendation(self), *waits]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return each scenario's means and their differences to the baseline as plain data."""
+        return {
+            "scenarios": [with_keys(row) for row in self.means().to_dicts()],
+            "differences": [
+                {**row, "metric": KEYS.get(row["metric"], row["metric"])} for row in self.differences.to_dicts()
+            ],
+        }
 
     @property
     def baseline(self) -> str:

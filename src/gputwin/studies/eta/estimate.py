@@ -11,7 +11,7 @@ import polars as pl
 
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
-from gputwin.core.units import DAY, HOUR, WHOLE_GPU_MILLI, format_duration
+from gputwin.core.units import DAY, HOUR, WHOLE_GPU_MILLI, format_duration, short_duration
 from gputwin.profiling.alignment import align
 from gputwin.profiling.jobs import Floats, Submitted
 from gputwin.profiling.store import Saved
@@ -27,6 +27,7 @@ from gputwin.studies.eta.durations import Durations, learned, limits_hold
 from gputwin.studies.eta.points import HELD, STATES, Points, points_at, points_of
 from gputwin.studies.eta.record import Record
 from gputwin.traces.dataset import Trace
+from gputwin.traces.lifetimes import observed
 from gputwin.traces.slicing import before
 
 MOST_ARRIVALS = 2_000_000
@@ -99,6 +100,11 @@ def estimate(
     `calibrate` is how many earlier moments intervals are calibrated on; `profile` a saved duration model that stands in
     for one learned from the trace.
     """
+    if at is not None and at > (last := observed(trace.tasks).last):
+        raise UserError(
+            f"--at is {short_duration(at)} after the trace's time zero, and its last event {short_duration(last)}: "
+            "nothing is known of who waits then"
+        )
     part = trace if at is None else before(trace, at)
     record = Record.of(part, cluster, scenario.share)
     now = record.last if at is None else at

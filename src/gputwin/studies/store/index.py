@@ -21,6 +21,7 @@ from uuid import uuid4
 
 from gputwin.core.errors import InputError
 from gputwin.simulation.scenario import Scenario, scenario_of
+from gputwin.studies.comparison.compare import with_keys
 
 INDEX_FILE = "index.sqlite"
 VERSION = 1
@@ -88,7 +89,7 @@ class StoredRun:
             "gpus": self.gpus,
             "jobs": self.jobs,
             "scenario": dict(self.scenario_data),
-            "metrics": dict(self.metrics),
+            "metrics": with_keys(self.metrics),
             "studies": list(self.studies),
             "run_directory": str(self.folder),
         }

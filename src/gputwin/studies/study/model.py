@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from gputwin.core.errors import InputError, UserError, shorten
+from gputwin.core.errors import InputError, UserError
 from gputwin.core.units import parse_duration
 from gputwin.simulation.scenario import Scenario
 from gputwin.simulation.validation import first_mistake
@@ -141,7 +141,7 @@ def read_study(path: Path) -> Study:
     except OSError as error:
         raise InputError(error.strerror or str(error), file=path, remedy="check the path") from None
     except (UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
-        raise InputError(f"not YAML ({shorten(error, 100)})", file=path, remedy="see docs/studies.md") from None
+        raise InputError(f"not YAML ({str(error).splitlines()[0]})", file=path, remedy="see docs/studies.md") from None
     if not isinstance(data, dict):
         raise InputError("not a study: it has no fields", file=path, remedy="see docs/studies.md")
     if not all(isinstance(key, str) for key in data):
