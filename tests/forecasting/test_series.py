@@ -159,15 +159,9 @@ def test_demand_for_rdma_is_in_whole_network_cards():
     assert series.values.sum() == 1.5
 
 
-@pytest.mark.parametrize("target", ["arrivals", "requests"])
-def test_a_last_bin_that_the_record_cuts_off_is_left_out(target):
-    """One event a second for ten and a half minutes: the last half minute is no drop of demand."""
-    times = [float(k) for k in range(631)]
-    if target == "requests":
-        rows = [{"request_id": str(k), "submit_time": t} for k, t in enumerate(times)]
-        trace = trace_of(rows, "requests")
-    else:
-        trace = trace_of([{"job_id": str(k), "submit_time": t, "gpu_count": 1} for k, t in enumerate(times)])
-    series = demand(trace, target, bin_seconds=60)
-    assert series.values[:, 0].tolist() == [1.0 if target == "requests" else 60.0] * 10
+def test_a_last_bin_that_the_record_cuts_off_is_left_out_of_rates():
+    """One request a second for ten and a half minutes: the last half minute is no drop of demand."""
+    rows = [{"request_id": str(k), "submit_time": float(k)} for k in range(631)]
+    series = demand(trace_of(rows, "requests"), "requests", bin_seconds=60)
+    assert series.values[:, 0].tolist() == [1.0] * 10
     assert any("30 s of 1 min of the last bin" in note for note in series.notes)

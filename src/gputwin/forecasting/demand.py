@@ -23,7 +23,7 @@ GROUPS = ("application", "role", "gpu_model", "tenant", "user", "workload", "qos
 MOST_GROUPS = 50
 MOST_BINS = 5_000_000
 _NEARLY_WHOLE = 0.95
-"""A last bin of which the record covers less is left out of amounts: it would read as a sudden drop."""
+"""A last bin of which the record covers less is left out of rates: it would read as a sudden drop."""
 _FEWEST_BINS = 10
 """Of records with fewer, no bin is left out."""
 _LAST_BINS = 24
@@ -65,14 +65,13 @@ def arrivals(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by
     known = tasks.filter(pl.col("begin").is_not_null())
     names, units, keys = _columns(trace, known, resources, by)
     values = _sum_per_bin(known, "begin", keys, start, bin_seconds, bins)
-    values, cut = _whole(values, start, bin_seconds, window.until)
     older = int(tasks["is_older"].sum())
     left = tasks.height - known.height - older
     notes = [f"{older:,} tasks were there before the trace began and arrive in no bin"] if older else []
     if left:
         notes.append(f"{left:,} tasks tell no arrival, and are left out")
     notes += zero_note(values, "arrival", bin_seconds)
-    return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, (*notes, *cut, *window.notes()))
+    return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, (*notes, *window.notes()))
 
 
 def in_force(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by: str | None = None) -> DemandSeries:
@@ -212,7 +211,7 @@ def _bins(first: float, last: float, bin_seconds: float) -> tuple[float, int]:
 
 
 def _whole(values: Floats, start: float, width: float, until: float) -> tuple[Floats, tuple[str, ...]]:
-    """Return amounts per bin without a last bin that the end of the record cuts off, and a note that says so."""
+    """Return rates per bin without a last bin that the end of the record cuts off, and a note that says so."""
     covered = (until - start) - (len(values) - 1) * width
     if covered >= _NEARLY_WHOLE * width or len(values) < _FEWEST_BINS:
         return values, ()
