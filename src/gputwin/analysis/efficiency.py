@@ -22,7 +22,7 @@ PER_UNIT = {"CPU": (1000, "core"), "GPU": (1000, "GPU"), "memory": (1024, "GiB")
 CURVE = tuple(i / 100 for i in range(101))
 """The probabilities at which distributions of requests and use are drawn."""
 _NOTES = (
-    "Use is the mean over an instance's life as its sensors tell it, request what one instance asked for. A row counts "
+    "Use is the mean over an instance's life as its sensors reported it, request what one instance asked for. A row counts "
     "where both are known and the request is above zero.",
     "Reclaimable is what lies between use and request where use is lower, over the sum of requests; by time, each "
     "instance counts for as long as its task ran. A mean hides peaks: not all of it can be taken without harm.",

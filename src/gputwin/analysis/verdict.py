@@ -39,7 +39,7 @@ def verdict(analysis: Analysis) -> Verdict:
     if not said:
         first = next((t.remarks[0].text for t in analysis.topics if t.remarks), "")
         if not first and analysis.topics:
-            first = "The trace does not tell how long work waited or how full its cluster was."
+            first = "The trace does not say how long work waited or how full its cluster was."
         return Verdict(first or "The trace has nothing that could be analysed.")
     return Verdict(" ".join(said), waits.is_good)
 

@@ -18,7 +18,7 @@ from gputwin.core.units import DAY
 OWNERS = ("user", "tenant", "application")
 COMPOSED = ("gpu_request", "job_class", "workload", "role", "gpu_model", "qos")
 _NOTES = (
-    "Arrival is the submit time, or the start time where the source tells no submit time.",
+    "Arrival is the submit time, or the start time where the source has no submit time.",
     "The index of dispersion is the variance of counts per bin over their mean: 1 at every scale for a Poisson process. "
     "CV is the standard deviation of gaps between arrivals over their mean: 1 for a Poisson process.",
     "Short and long are separated by the median runtime of the trace. GPU-hours are GPUs asked for × "
@@ -112,7 +112,7 @@ def _population_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     if "recurrence" in tables:
         again = tables["recurrence"].filter(~pl.col("runs").is_in(["1", "2–4"]))
         part = share(float(again["task_share"].sum()))
-        text = f"{part} of tasks belong to groups that ran five times or more: their past tells what to expect."
+        text = f"{part} of tasks belong to groups that ran five times or more: their past shows what to expect."
         remarks.append(Remark(text))
     if "composition" in tables:
         classes = tables["composition"].filter(pl.col("dimension") == "job_class")

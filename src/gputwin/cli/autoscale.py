@@ -45,7 +45,7 @@ def run(
         str, typer.Option("--engine", help="Whose step times serve tokens: llama-3.1-8b.")
     ] = "llama-3.1-8b",
     service: Annotated[
-        str, typer.Option("--service", help="Mean service time where the trace tells none, as in 10s.")
+        str, typer.Option("--service", help="Mean service time where the trace has none, as in 10s.")
     ] = "10s",
     service_cv: Annotated[float, typer.Option("--service-cv", help="Its coefficient of variation.")] = 1.0,
     slots: Annotated[int, typer.Option("--slots", help="Requests a replica serves at once, without tokens.")] = 1,

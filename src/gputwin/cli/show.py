@@ -76,7 +76,7 @@ def show_description(d: Description) -> None:
         "tasks running at the beginning": d.tasks_already_running,
         "tasks running at the end": d.tasks_running,
         "tasks never started": d.tasks_never_started,
-        "tasks that tell no time they ran": d.tasks_of_unknown_life,
+        "tasks without times at which they ran": d.tasks_of_unknown_life,
     }
     table("Counts", ["what", "how many"], [[k, format_count(v)] for k, v in counts.items() if v])
     if d.gpu_hours is not None and d.gpus_held_mean is not None and d.gpus_held_most is not None:

@@ -83,7 +83,7 @@ def run(
             if opened.frame(name).height:
                 say(f"{part.frame(name).height:,} of {opened.frame(name).height:,} {name}")
         if untimed:
-            say(f"{untimed:,} requests tell no time: they are neither before nor after the cut, and left out")
+            say(f"{untimed:,} requests have no time: they are neither before nor after the cut, and left out")
         if cut is not None and open_jobs is not None:
             kept = "known only as far as they had run" if last is None and since is None else "left out"
             say(

@@ -60,7 +60,7 @@ def run(
         counts = f"{train.frame(kind).height:,} {kind} to learn from, {test.frame(kind).height:,} to test on"
         say(f"{counts}; cut {format_duration(cut)} after the trace's time zero")
         if untimed:
-            say(f"{untimed:,} requests tell no time: they are neither before nor after the cut, and left out")
+            say(f"{untimed:,} requests have no time: they are neither before nor after the cut, and left out")
         if open_jobs:
             say(f"{open_jobs:,} jobs had not ended at the cut: in train they run or wait, in test they are left out")
         say(f"traces: {output / 'train'}, {output / 'test'}")

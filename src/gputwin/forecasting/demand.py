@@ -69,7 +69,7 @@ def arrivals(trace: Trace, bin_seconds: float, resources: Sequence[str] = (), by
     left = tasks.height - known.height - older
     notes = [f"{older:,} tasks were there before the trace began and arrive in no bin"] if older else []
     if left:
-        notes.append(f"{left:,} tasks tell no arrival, and are left out")
+        notes.append(f"{left:,} tasks have no arrival time and are left out")
     notes += zero_note(values, "arrival", bin_seconds)
     return _series(trace, Target.ARRIVALS, names, units, values, bin_seconds, start, (*notes, *window.notes()))
 

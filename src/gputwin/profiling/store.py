@@ -78,7 +78,7 @@ class Saved:
         told = telling_columns(jobs)
         if self.columns and not set(self.columns) & set(told):
             raise UserError(
-                f"the model goes by {', '.join(self.columns)}, and this trace tells none of them; "
+                f"the model goes by {', '.join(self.columns)}, and this trace has none of them; "
                 "train one on this trace with: gputwin profile"
             )
 

@@ -33,7 +33,7 @@ def believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
         found = tasks.select(task).join(wanted, on=task, how="left", maintain_order="left")["predicted_seconds"]
         unknown = int((found.is_null() | ~found.is_finite() | (found < 0)).sum())
         if unknown:
-            raise UserError(f"the predictions tell no duration of {unknown:,} tasks; make them from the same trace")
+            raise UserError(f"the predictions have no duration for {unknown:,} tasks; make them from the same trace")
         return found
     if predict not in ("oracle", "requested"):
         raise UserError(
@@ -44,7 +44,7 @@ def believed(tasks: pl.DataFrame, predict: str | pl.DataFrame) -> pl.Series:
     limit = tasks.select(pl.when(pl.col("requested_seconds") > 0).then("requested_seconds")).to_series()
     if limit.null_count() == limit.len():
         raise UserError(
-            "the trace tells no requested times, so a scheduler cannot go by them; take --predict oracle, a saved model's "
+            "the trace has no requested times, so a scheduler cannot go by them; take --predict oracle, a saved model's "
             "folder or a file of predictions"
         )
     return limit.fill_null(limit.max())

@@ -40,7 +40,7 @@ def with_priorities(
     if shares is None:
         if rule and not has_own and workload.size > 1:
             note(
-                f"all jobs of the trace have the same priority, so {rule} tells none apart; "
+                f"all jobs of the trace have the same priority, so {rule} changes nothing; "
                 "--priorities 0=0.9,1=0.1 draws some"
             )
         return workload

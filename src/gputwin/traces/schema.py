@@ -98,7 +98,7 @@ TASKS = Table(
         Column("qos", pl.String, "quality-of-service class as the source names it"),
         Column("priority", pl.Int32, "higher goes first"),
         *_LIFE,
-        Column("duration_seconds", pl.Float64, "s; time it ran, where the source tells it"),
+        Column("duration_seconds", pl.Float64, "s; time it ran, where the source has it"),
         Column("requested_seconds", pl.Float64, "s; time limit asked for at submit"),
         _IS_RUNNING,
         Column(

@@ -229,7 +229,7 @@ def _what(subject: ReportInput) -> str:
         (d.tasks_already_running, "ran when it began"),
         (d.tasks_running, "were still running when it ended"),
         (d.tasks_never_started, "never started"),
-        (d.tasks_of_unknown_life, "tell no time at which they ran"),
+        (d.tasks_of_unknown_life, "have no times at which they ran"),
     ):
         if count:
             sentences.append(f"{count:,} {what}.")

@@ -284,5 +284,5 @@ def _laws(result: ThreeWay) -> TablePart:
         for x in result.laws
     )
     kinds = {"law": Kind.TEXT, "says": Kind.TEXT} | dict.fromkeys(("measured", "by the law", "difference"), Kind.NUMBER)
-    note = "A difference tells of jobs under way when the record began or ended."
+    note = "A difference comes from jobs that ran when the record began or ended."
     return TablePart("Operational laws on the trace itself", kinds, rows, note)

@@ -58,7 +58,7 @@ class Record:
         window = observed(trace.tasks)
         lives = with_lives(trace.tasks, window).filter(pl.col("asked_from").is_not_null())
         if lives.is_empty():
-            raise UserError("the trace tells no arrival, so nobody knows who waited when")
+            raise UserError("the trace has no arrival times, so who waited when is unknown")
         waited = pl.col("start_time").is_null() & ~pl.col("was_running")
         never = waited & (pl.col("held_seconds").is_null() | (pl.col("status") == Status.WAITING.value))
         ended = pl.col("held_from") + pl.col("held_seconds")

@@ -141,7 +141,7 @@ def _best(said: Sequence[Prediction], simulation: Figures) -> list[str]:
 
 def _trace_against_simulation(simulation: Figures, trace: Figures | None, is_generated: bool) -> list[str]:
     if trace is None or trace.mean_wait is None:
-        return ["The trace does not tell when jobs started, so it has no waits of its own to compare with."]
+        return ["The trace does not say when jobs started, so it has no waits of its own to compare with."]
     ours = simulation.mean_wait or 0.0
     theirs = trace.mean_wait
     if is_generated:

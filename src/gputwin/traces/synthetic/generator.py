@@ -85,7 +85,7 @@ def generate(name: str, *, jobs: int, seed: int, instances: bool = False) -> Syn
         raise UserError(f"a synthetic trace has at least one job, not {jobs}")
     if instances and not recipe.has_instances:
         having = ", ".join(r.name for r in RECIPES if r.has_instances)
-        raise UserError(f"'{name}' has no instances: its original does not tell of them; known: {having}")
+        raise UserError(f"'{name}' has no instances: its original has none; known: {having}")
     tables = recipe.make(jobs, seed)
     if instances:
         tables["instances"] = make_instances(tables["tasks"], tables["nodes"], seed)
