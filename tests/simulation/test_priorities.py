@@ -28,7 +28,7 @@ def notes(opened: Trace | None = None, **fields: object) -> list[str]:
 
 
 def test_a_rule_that_has_nothing_to_go_by_is_told() -> None:
-    assert any("same priority, so preemption 'priority' tells none apart" in text for text in notes())
+    assert any("same priority, so preemption 'priority' changes nothing" in text for text in notes())
     assert any("order 'priority'" in text for text in notes(preemption=""))
     assert not any("priorit" in text for text in notes(preemption="", order="fifo"))
 

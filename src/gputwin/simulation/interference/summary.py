@@ -64,8 +64,8 @@ class TableSummary:
         own, mean, alone = (self.mean_error(of) for of in ("error", "error_of_mean", "error_by_alone"))
         verdict = "better than" if own < mean else "no better than"
         said += (
-            f" Speeds beside a family of jobs never seen are predicted to within ±{own:.3f} from its speed beside two probes, {verdict} "
-            f"the mean's ±{mean:.3f}"
+            f" From a family's speed beside two probes its speed beside jobs it was never measured with is predicted to "
+            f"within ±{own:.3f}, {verdict} the mean's ±{mean:.3f}"
         )
         worse = [e.family for e in self.errors if e.error >= e.error_of_mean]
         said += f" (not for {', '.join(worse)})" if worse and own < mean else ""
