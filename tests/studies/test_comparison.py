@@ -310,13 +310,29 @@ def test_a_long_tail_is_not_about_as_good():
         ({}, ""),
         ({"fairness": {"policy": "quota", "tenants": {"llm": {"gpus": 24}}}}, ", quota (llm 24 GPUs)"),
         ({"fairness": "drf"}, ", drf"),
-        ({"preemption": "benefit", "checkpoints": {"save_seconds": 20}}, ", checkpoints.save_seconds 20, benefit"),
+        ({"preemption": "benefit", "checkpoints": {"save_seconds": 20}}, ", benefit, checkpoints (save 20 s)"),
         ({"load_scale": 1.5}, ", load_scale 1.5"),
+        ({"planner": "max-min"}, ", planner max-min"),
+        ({"planner": {"policy": "max-min", "round_seconds": 60}}, ", planner max-min (round 1 min)"),
+        ({"faults": {"mtbf_seconds": 2_592_000}}, ", faults (mtbf 30 d)"),
+        ({"speed": {"by_model": {"T4": 0.4}}}, ", speed (by model T4 0.4)"),
+        ({"power": {"node_watts": 3000}}, ", power (node 3000 W)"),
     ],
 )
 def test_rules_in_words_name_all_that_a_scenario_sets(more: dict[str, object], said: str) -> None:
     scenario = scenario_of({"trace": "t", "cluster": "homogeneous:2x8", "order": "sjf", "backfill": "greedy", **more})
     assert rules_in_words(scenario) == f"order sjf, backfill greedy, placement first-fit{said}"
+
+
+def test_a_run_without_a_planner_is_called_so():
+    """Its fields, which the run does not have, are not."""
+    planned = [simulate(BASE.with_(planner={"policy": "max-min", "round_seconds": s})) for s in (360, 600)]
+    labels = [run.label for run in label_runs([simulate(BASE), *planned])]
+    assert labels == ["no planner", "planner max-min", "planner max-min (round 10 min)"]
+    assert [run.label for run in label_runs(planned)] == ["planner (round 6 min)", "planner (round 10 min)"]
+    failing = simulate(BASE.with_(faults={"mtbf_seconds": 2_592_000}))
+    labels = [run.label for run in label_runs([simulate(BASE), failing, planned[0]])]
+    assert labels == ["no planner or faults", "faults (mtbf 30 d)", "planner max-min"]
 
 
 def test_labels_name_two_tenants_and_count_the_others_unless_runs_differ_in_those() -> None:

@@ -47,7 +47,11 @@ class TenantView(Shown):
 
     def sentences(self) -> list[str]:
         """Return what the tables say."""
-        return [*self._not_by_holders(), *(remark.text for remark in remarks_on(self.tenants, self.blocking, self.who))]
+        by_rules = self._not_by_holders()
+        if by_rules and not self.blocking["gpu_hours"].sum():
+            # Under quotas and plans others hold GPUs too; only no waiting is charged to them.
+            return by_rules
+        return [*by_rules, *(remark.text for remark in remarks_on(self.tenants, self.blocking, self.who))]
 
     def _not_by_holders(self) -> list[str]:
         """Return who waits most for something else than GPUs that others hold, where that is much of all waiting."""

@@ -4,9 +4,8 @@ from gputwin.studies.comparison.compare import (
     Comparison,
     check_same_trace,
     compare,
-    label_runs,
-    rules_in_words,
 )
+from gputwin.studies.comparison.labels import label_runs, rules_in_words
 from gputwin.studies.comparison.scenario_run import ScenarioRun
 from gputwin.studies.comparison.scenarios import STANDARD, Variants, run_scenarios
 

@@ -7,7 +7,7 @@ of each job is averaged over arrival-time bins and those are resampled in blocks
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,6 @@ from gputwin.core.display import Shown
 from gputwin.core.errors import UserError
 from gputwin.core.units import format_duration
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.scenario import Scenario, fields_apart, scenario_of
 from gputwin.studies.comparison.scenario_run import ScenarioRun, over_the_same_jobs
 from gputwin.traces.dataset import Trace
 
@@ -177,83 +176,6 @@ def check_same_trace(trace: Trace, runs: Mapping[str, SimulationResult]) -> None
                 f"{name}: a run of another trace (fingerprint {of[:12] or 'unknown'}, the trace given has "
                 f"{trace.meta.fingerprint[:12]}); give the trace it was made from: gputwin simulate TRACE -o {name}"
             )
-
-
-_OF_THE_REPLICATE = ("trace", "format", "trace_fingerprint", "seed")
-_FAIRNESS = "fairness."
-_MOST_TERMS = 2
-SAY_THEMSELVES = ("order", "backfill", "placement", "preemption", "sharing", "prediction", "cluster")
-"""Fields whose values need no name beside them."""
-
-
-def label_runs(results: Sequence[SimulationResult]) -> list[ScenarioRun]:
-    """Return saved runs named by the fields in which their scenarios differ; the same trace and seed are one replicate."""
-    scenarios = [result.scenario for result in results]
-    parts = {scenario.slice: result.jobs["job_id"] for scenario, result in zip(scenarios, results, strict=True)}
-    if len(parts) > 1 and len({frozenset(jobs) for jobs in parts.values()}) > 1:
-        raise UserError("the runs are of different parts of the trace (slice): compare runs of the same jobs")
-    apart = fields_apart(scenarios, _OF_THE_REPLICATE)
-    # A scenario names its predictions, cluster and files; what stood there is told by the run.
-    for what, text in _CONTENTS.items():
-        found = [text(result) for result in results]
-        known = {tuple(fields.items()) for fields in apart}
-        with_it = {(tuple(fields.items()), content) for fields, content in zip(apart, found, strict=True)}
-        if len(with_it) > len(known):
-            apart = [{**fields, what: content} for fields, content in zip(apart, found, strict=True)]
-    labels, short = ([", ".join(_words(fields, most)) or "run" for fields in apart] for most in (None, _MOST_TERMS))
-    runs = []
-    for result, scenario, label in zip(
-        results, scenarios, short if len(set(short)) == len(set(labels)) else labels, strict=True
-    ):
-        runs.append(ScenarioRun(label, f"{result.manifest['trace_fingerprint']}/{scenario.seed}", result))
-    return runs
-
-
-_USUAL = ("order", "backfill", "placement")
-GUARANTEES = "quota:reclaim=1,guaranteed=0"
-"""The rule that guarantees alone stand for (`simulate --guarantee`)."""
-
-
-def rules_in_words(scenario: Scenario) -> str:
-    """Return a scenario's rules and all else that it sets: "order fifo, …, placement first-fit, quota (llm 24 GPUs)"."""
-    said = [f"{name} {getattr(scenario, name)}" for name in _USUAL]
-    leave_out = (*_OF_THE_REPLICATE, *_USUAL, "cluster")
-    plain = scenario_of({name: getattr(scenario, name) for name in ("trace", "cluster")})
-    return ", ".join([*said, *_words(fields_apart([plain, scenario], leave_out)[1])])
-
-
-def _words(fields: Mapping[str, str], most: int | None = None) -> list[str]:
-    """Return fields and values as people say them: "sjf", "no fairness rule", "quota (llm 16 GPUs)".
-
-    Of the terms of tenants at most so many are named, the others counted.
-    """
-    plain = {k: v for k, v in fields.items() if not k.startswith(_FAIRNESS)}
-    words = [v if k in SAY_THEMSELVES else f"{k} {v}" for k, v in plain.items()]
-    if len(plain) == len(fields):
-        return words
-    rule = fields.get(f"{_FAIRNESS}policy", "")
-    terms = []
-    is_guarantee = rule == GUARANTEES and not any(name.endswith(".gpus") for name in fields)
-    for name, value in fields.items():
-        of, _, term = name.rpartition(".")
-        tenant = of.removeprefix(f"{_FAIRNESS}tenants.")
-        if tenant != of and value != "none" and (term, value) != ("weight", "1"):
-            in_gpus = term == "gpus" or (is_guarantee and term == "guaranteed")
-            terms.append(f"{tenant} {value} GPUs" if in_gpus else f"{tenant} {term} {value}")
-    if rule == "none":
-        # Beside other words it goes without saying.
-        return words or ["no fairness rule"]
-    if most is not None and len(terms) > most:
-        terms = [*terms[:most], f"{len(terms) - most} more"]
-    rule = "guarantees" if is_guarantee and terms else rule
-    limits = f"({', '.join(terms)})" if rule and terms else ", ".join(terms)
-    return [*words, f"{rule} {limits}".strip() or "no limits"]
-
-
-_CONTENTS: dict[str, Callable[[SimulationResult], str]] = {
-    "predictions": lambda result: str(result.manifest.get("predictions_sha256") or "none")[:8],
-    "nodes": lambda result: f"{result.manifest['nodes']:,} with {result.manifest['gpus']:,} GPUs",
-}
 
 
 def figures_of(summary: Mapping[str, object]) -> dict[str, float | None]:

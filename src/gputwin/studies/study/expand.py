@@ -15,7 +15,7 @@ import numpy as np
 from gputwin.core.errors import InputError, UserError
 from gputwin.simulation.scenario import Scenario, leaves, scenario_of
 from gputwin.simulation.scenario_files import seen_from_here
-from gputwin.studies.comparison.compare import SAY_THEMSELVES
+from gputwin.studies.comparison.labels import SAY_THEMSELVES
 from gputwin.studies.study.model import MOST_RUNS, Study
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import SYNTHETIC
