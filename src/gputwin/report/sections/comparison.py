@@ -82,7 +82,8 @@ def _tiles(compared: Comparison) -> Cards:
     """Return what the best scenario does to waits, allocation and fairness, against the baseline."""
     base, best = compared.means().row(0, named=True), _best(compared)
     against = "" if best["scenario"] == base["scenario"] else f"under {compared.baseline}: "
-    cards = [Card("Best", str(best["scenario"]), f"of {len(compared.labels)}, by mean wait and stops")]
+    first = "Best" if is_proven(compared) or not against else "Shortest waits, not proven"
+    cards = [Card(first, str(best["scenario"]), f"of {len(compared.labels)}, by mean wait and stops")]
     for metric in ("mean wait", "p95 wait", "GPU allocation", "fairness"):
         note = f"{against}{shown_metric(metric, base[metric])}" if against else ""
         cards.append(Card(metric[:1].upper() + metric[1:], shown_metric(metric, best[metric]), note))
