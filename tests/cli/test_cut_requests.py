@@ -24,7 +24,7 @@ def test_requests_without_a_time_are_counted(verb: str, tmp_path: Path, capsys: 
     assert data["requests_without_time"] == 3
     assert kept == (20 if verb == "slice" else 40)
     assert main([verb, str(raw), *CUT[verb], "-o", str(tmp_path / "again")]) == 0
-    assert "3 requests tell no time" in capsys.readouterr().out
+    assert "3 requests have no time" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,7 @@ def test_no_model_there(tmp_path: Path) -> None:
 
 def test_jobs_that_tell_nothing_the_model_goes_by_are_refused(folder: Path) -> None:
     nothing = Submitted.of_rows([{"qos": "high"}])
-    with pytest.raises(UserError, match="tells none of them"):
+    with pytest.raises(UserError, match="has none of them"):
         load(folder).check(nothing)
     load(folder).check(Submitted.of_rows([{"user": "u1"}]))
 

@@ -54,7 +54,7 @@ def test_nothing_breaks_where_nothing_is_broken() -> None:
     assert theory.mean_wait == pytest.approx(found.mean_wait, abs=1.0)
     assert result.simulation.utilisation == pytest.approx(0.93, abs=0.02)
     assert "No assumption of M/M/c changes" in text(result)
-    assert "does not tell when jobs started" in text(result)
+    assert "does not say when jobs started" in text(result)
 
 
 def test_bursts_are_named() -> None:
