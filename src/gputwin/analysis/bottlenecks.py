@@ -40,7 +40,7 @@ def binding(over_time: pl.DataFrame, by_model: pl.DataFrame | None = None) -> pl
     values = over_time.select(shares).to_numpy()
     if not over_time["queued"].sum() > 0:
         return pl.DataFrame()
-    # Of a cluster never half full the trace holds but a part: what bound its tasks cannot be told from it.
+    # Of a cluster never half full the trace holds but a part: what bound its tasks cannot be known from it.
     if values.max() < HALF_FULL:
         return pl.DataFrame()
     fullest = np.where(values.max(axis=1) >= FULL, values.argmax(axis=1), -1)
@@ -145,7 +145,7 @@ def bottlenecks(frame: Frame, facts: TaskFacts, cluster: Topic | None, stranded:
 
 
 def _is_used(stranded: pl.DataFrame) -> bool:
-    """Return whether enough of the GPUs are held that what is left free tells something."""
+    """Return whether enough of the GPUs are held that what is left free says something."""
     return not stranded.is_empty() and float(stranded["free"].sum()) < 0.95 * float(stranded["total"].sum())
 
 

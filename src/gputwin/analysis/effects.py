@@ -3,7 +3,7 @@
 The effect of one level of a rule against another is the difference of means within each stratum (role; role and
 application), averaged with weights n₁n₀/(n₁+n₀). That is the least-squares coefficient of the level with one fixed
 effect per stratum (Angrist, Econometrica 1998, eq. 8), so stratification and regression are one here. Strata that know
-only one of the two levels say nothing and drop out: the table tells how much is left.
+only one of the two levels say nothing and drop out: the table says how much is left.
 
 Replicas of one application come and go together, so intervals resample whole applications (cluster bootstrap; Cameron,
 Gelbach and Miller, Review of Economics and Statistics 2008).

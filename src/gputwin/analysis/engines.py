@@ -25,7 +25,7 @@ from gputwin.traces.dataset import Trace, write_table
 
 ENGINES = ("polars", "duckdb", "spark")
 LOCAL = "local[*]"
-"""Where Spark runs unless told: in a process of this machine."""
+"""Where Spark runs by default: in a process of this machine."""
 
 
 class Engine(ABC):

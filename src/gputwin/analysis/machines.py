@@ -72,7 +72,7 @@ def placements(instances: Any, window: Window) -> pl.DataFrame:
 
 
 def machines(usage: Any | None, instances: Any | None, window: Window) -> Topic | None:
-    """Return how machines stood; None where the trace tells nothing of them."""
+    """Return how machines stood; None where the trace has nothing on them."""
     tables: dict[str, pl.DataFrame] = {}
     if usage is not None:
         means = machine_means(usage)

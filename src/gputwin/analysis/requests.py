@@ -51,7 +51,7 @@ def _span(timed: pl.DataFrame) -> float:
 def totals(frame: pl.DataFrame) -> pl.DataFrame:
     """Return requests, those of known time, span s, rates and tokens per s, and how many clients, models, services.
 
-    Empty where the requests tell neither when they came nor what they asked for nor who sent them.
+    Empty where the requests say neither when they came nor what they asked for nor who sent them.
     """
     timed = frame.filter(pl.col("submit_time").is_not_null())
     if timed.is_empty() and not any(frame[c].is_not_null().any() for c in (*_TOKENS, "user", "model")):

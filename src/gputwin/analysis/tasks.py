@@ -87,7 +87,7 @@ def prepare(tasks: Any, facts: TaskFacts, clock: LocalClock | None = None) -> Fr
     `wait`, `runtime`, `arrival`, `jct` in s; `at_risk` s it was seen running since its start and `ended` 1 where that is
     its whole runtime, 0 where the trace ended first; `held_from` s and `held_seconds`, also of what ran when the trace
     began; `gpus` of the gang and `gpu_seconds` held; `bin` of arrival; `gpu_class`, `gang_class`, `job_class` (numbers
-    into the label tuples here), `hour`, `weekday`, `week` where the clock tells them.
+    into the label tuples here), `hour`, `weekday`, `week` where the clock gives them.
     """
     frame = known_times(tasks)
     window = facts.window

@@ -21,7 +21,7 @@ _NOTES = (
 
 
 def tenancy(series: Any, metrics: dict[str, int]) -> Topic | None:
-    """Return the state of virtual clusters; None where the series do not tell running, total and pending GPUs."""
+    """Return the state of virtual clusters; None where the series do not give running, total and pending GPUs."""
     if not all(name in metrics for name in NEEDED):
         return None
     names = [name for name in _STATES if name in metrics]

@@ -1,4 +1,4 @@
-"""`gputwin interference`: a table of pairs, and how well pairs that were not measured can be told."""
+"""`gputwin interference`: a table of pairs, and how well pairs that were not measured can be predicted."""
 
 from __future__ import annotations
 

@@ -133,7 +133,7 @@ def _end_with(heard: int, seconds: float) -> None:
 
 
 def _started_by(process: int) -> list[int]:
-    """Return the processes that this one and those below it started, where the system tells, without the one that asks."""
+    """Return the processes that this one and those below it started, where the system says so, without the one that asks."""
     found: list[int] = []
     with suppress(OSError):
         for tasks in Path(f"/proc/{process}/task").iterdir():
@@ -161,7 +161,7 @@ def leave_now() -> None:
     """End the process and those it started, without waiting for threads or tidying up memory."""
     # A simulation under way would not listen to anything milder.
     _end(_started_by(os.getpid()))
-    # Where the system does not tell. Looked up, not imported: importing may wait for what is being interrupted.
+    # Where the system does not say. Looked up, not imported: importing may wait for what is being interrupted.
     parallel = sys.modules.get("multiprocessing")
     for process in parallel.active_children() if parallel is not None else ():
         process.kill()

@@ -9,7 +9,7 @@ from gputwin.core.errors import UserError
 
 
 def require(module: str, *, extra: str) -> ModuleType:
-    """Return the imported `module`, or tell the user which extra of gputwin brings it."""
+    """Return the imported `module`, or say which extra of gputwin brings it."""
     try:
         return importlib.import_module(module)
     except ImportError:

@@ -26,7 +26,7 @@ T = TypeVar("T", bound=Named)
 class Registry(Generic[T]):
     """Entries of one kind; modules of `package` and of the entry-point group register theirs when imported.
 
-    Names in `besides` have no entry and are understood all the same, so that a wrong name is told about them too.
+    Names in `besides` have no entry and are understood all the same, so that a wrong name is answered with them too.
     """
 
     def __init__(self, kind: str, package: str, *, besides: tuple[str, ...] = ()) -> None:

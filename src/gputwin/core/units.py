@@ -21,7 +21,7 @@ RESOURCE_UNITS = {
     "disk_mib": (MIB_PER_GIB, "GiB"),
     "rdma_percent": (WHOLE_RNIC_PERCENT, "RNICs"),
 }
-"""The unit in which people are told of each resource, and how many of ours make one."""
+"""The unit in which people are shown each resource, and how many of ours make one."""
 MINUTE = 60.0
 HOUR = 3600.0
 DAY = 86400.0

@@ -57,7 +57,7 @@ def schedule(bins: int, test_share: float = 0.2, past_folds: int = 4, test_refit
 
 @dataclass(frozen=True)
 class Backtest:
-    """Forecasts of several models from the same origins: name → origins × leads × series, beside what happened."""
+    """Forecasts of several models from the same origins: name → origins × leads × series, and what happened."""
 
     series: DemandSeries
     schedule: Schedule

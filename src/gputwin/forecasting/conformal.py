@@ -69,7 +69,7 @@ def band(point: Floats, actual: Floats, lead: int, start: int, coverage: float, 
 
 
 def window_of(lead: int) -> int:
-    """Return how many past errors to stand on: more for long leads, whose errors overlap and tell less each."""
+    """Return how many past errors to stand on: more for long leads, whose errors overlap and say less each."""
     return max(WINDOW, INDEPENDENT * lead)
 
 

@@ -182,7 +182,7 @@ def sampled(trace: Trace, metric: str | None, bin_seconds: float) -> DemandSerie
     samples = frame.filter((pl.col("metric") == metric) & pl.col("value").is_finite() & pl.col("time").is_finite())
     if samples.is_empty():
         raise UserError(f"metric '{metric}' has no finite sample")
-    # A source may give the whole beside its parts; adding both would count everything twice.
+    # A source may give the whole besides its parts; adding both would count everything twice.
     whole = samples.filter(pl.col("entity").is_null())
     samples = whole if whole.height else samples
     start, bins = _bins(float(samples["time"].min()), float(samples["time"].max()), bin_seconds)  # type: ignore[arg-type]

@@ -18,7 +18,7 @@ LAGS = tuple(range(12))
 WINDOWS_SECONDS = (900.0, 1800.0, 3600.0, 7200.0, 21_600.0, 43_200.0, 86_400.0, 604_800.0)
 SEASONS_SECONDS = (86_400.0, 2 * 86_400.0, 604_800.0)
 _OTHERS = 8
-"""Series beside which the others' last values are looked at too."""
+"""Series for which the others' last values are looked at too."""
 
 
 class Features(NamedTuple):

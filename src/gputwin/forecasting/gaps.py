@@ -90,5 +90,5 @@ def zero_note(counts: Floats, what: str, width: float) -> tuple[str, ...]:
     longest = int((edges[1::2] - edges[::2]).max())
     return (
         f"{int(empty.sum()):,} of {len(empty):,} bins have no {what} and count as zero (the longest run is "
-        f"{format_duration(longest * width)}); a log of events does not tell quiet from not recorded",
+        f"{format_duration(longest * width)}); a log of events does not distinguish quiet from not recorded",
     )

@@ -20,5 +20,5 @@ RESOURCES: dict[str, tuple[str, pl.Expr]] = {
 
 
 def amount(resource: str) -> pl.Expr:
-    """Return what a task asks for of one resource; nothing where the source does not tell."""
+    """Return what a task asks for of one resource; nothing where the source does not say."""
     return RESOURCES[resource][1].cast(pl.Float64).fill_null(0.0).alias(resource)

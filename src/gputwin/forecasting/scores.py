@@ -1,4 +1,4 @@
-"""The backtest as a table: one row per series, lead and model, every model beside naive, mean and zero."""
+"""The backtest as a table: one row per series, lead and model, every model next to naive, mean and zero."""
 
 from __future__ import annotations
 

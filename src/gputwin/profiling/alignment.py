@@ -1,6 +1,6 @@
 """Two traces on one clock: a model remembers when jobs ended, so new jobs must be placed on the clock it learned on.
 
-Each trace counts seconds from a zero of its own. Where both tell what their zero is in wall-clock time, that decides.
+Each trace counts seconds from a zero of its own. Where both say what their zero is in wall-clock time, that decides.
 Parts of one recording share its zero. Otherwise something must be assumed, and `Alignment.assumption` says what.
 """
 
@@ -29,7 +29,7 @@ class Recording:
     fingerprint: str
     source: str
     identity: str
-    """The same for parts of one recording; empty where that cannot be told."""
+    """The same for parts of one recording; empty where that is unknown."""
     clock: str
     origin_unix_seconds: float | None
     last_arrival: float
@@ -54,7 +54,7 @@ class Recording:
 
 @dataclass(frozen=True)
 class Alignment:
-    """What to add to a trace's times to have them on the clock of a model's history, and what that rests on."""
+    """What to add to a trace's times to have them on the clock of a model's history, and the grounds for it."""
 
     shift_seconds: float
     assumption: str | None
@@ -76,9 +76,9 @@ def align(recorded: Recording, trace: Trace) -> Alignment:
 
 
 def _assumed(recorded: Recording, trace: Trace) -> Alignment:
-    """Return the alignment of traces that do not both tell when they were recorded."""
+    """Return the alignment of traces that do not both say when they were recorded."""
     first = trace.tasks.select(ARRIVAL.min()).item()
-    known = "the model's trace and this one do not both tell the date of their times, so it is assumed that"
+    known = "the model's trace and this one do not both give the date of their times, so it is assumed that"
     if first is None:
         return Alignment(0.0, f"{known} they count from the same instant")
     if recorded.source == trace.meta.source and recorded.clock == trace.meta.clock and first >= recorded.last_arrival:

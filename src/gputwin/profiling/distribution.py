@@ -28,7 +28,7 @@ LEAST_LEFT = 1e-6
 class Grid:
     """Bins of durations: `edges` between them (log s, evenly spaced), and of each the typical, least and most value (s).
 
-    `price` in s is what missing a duration by more than twice costs beside the error itself.
+    `price` in s is what missing a duration by more than twice costs besides the error itself.
     """
 
     edges: Floats

@@ -50,7 +50,7 @@ _ARRIVAL = (
 
 
 def request_features(jobs: Submitted) -> pl.DataFrame:
-    """Return the request as numbers, -1 where the source does not tell."""
+    """Return the request as numbers, -1 where the source does not say."""
     return jobs.frame.select(_REQUEST).fill_null(ABSENT)
 
 

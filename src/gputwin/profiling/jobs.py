@@ -68,7 +68,7 @@ class Submitted:
 
     @classmethod
     def of(cls, tasks: pl.DataFrame) -> Submitted:
-        """Return what the rows of a task table tell at submit; a job arrives once, with the first of its tasks."""
+        """Return what the rows of a task table say at submit; a job arrives once, with the first of its tasks."""
         columns = [c for c in SUBMIT_COLUMNS if c != "arrival_time"]
         arrival = tasks.select(ARRIVAL.min().over("job_id"))["arrival_time"]
         return cls(tasks.select(columns).with_columns(arrival).select(SUBMIT_COLUMNS))

@@ -53,7 +53,7 @@ class DurationModel(ABC):
         """Return reasons: `row`, `reason`, `value`, and `factor`, by which the reason multiplies the duration."""
 
     def observing(self, known: History) -> DurationModel:
-        """Return the model as it stands when it is told how further jobs end; unchanged where it learns only once."""
+        """Return the model as it stands once it learns how further jobs end; unchanged where it learns only once."""
         return self
 
     def forecast(

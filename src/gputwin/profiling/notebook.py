@@ -1,4 +1,4 @@
-"""A profile as a notebook shows it: job classes, and how well each model tells durations."""
+"""A profile as a notebook shows it: job classes, and how well each model predicts durations."""
 
 from __future__ import annotations
 

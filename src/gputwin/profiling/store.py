@@ -60,7 +60,7 @@ _REMEDY = "make a model with: gputwin profile TRACE -o DIR"
 
 @dataclass(frozen=True)
 class Saved:
-    """A model with what it was made from: its kind, its history's recording and the columns that told it something.
+    """A model with what it was made from: its kind, its history's recording and the columns that carried information.
 
     `baseline` is what its predictions are compared with, and `promised` how it did in the profile's test.
     """
@@ -74,7 +74,7 @@ class Saved:
     promised: Scores | None
 
     def check(self, jobs: Submitted) -> None:
-        """Raise a user error where jobs tell nothing of what the model goes by."""
+        """Raise a user error where jobs have nothing of what the model goes by."""
         told = telling_columns(jobs)
         if self.columns and not set(self.columns) & set(told):
             raise UserError(

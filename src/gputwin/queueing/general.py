@@ -81,7 +81,7 @@ def whitt(servers: float, arrival_rate: float, service: Distribution, arrival_sc
 
     Mean by equations 2.16 to 2.25, share that waits by 3.1 to 3.10 there. Within 3 % of exact M/D/c from load 0.7 and
     10 % from 0.5, within 13 % of exact GI/M/1 from load 0.8 and 25 % from 0.5, for variations up to 1. At
-    squared variations of 4 and 8 servers it is off by 16 to 17 % (docs/queueing-models.md): beyond 1 two moments tell
+    squared variations of 4 and 8 servers it is off by 16 to 17 % (docs/queueing-models.md): beyond 1 two moments say
     ever less.
     """
     _check_scv(arrival_scv)

@@ -40,7 +40,7 @@ def gm1(arrival_transform: Callable[[float], float], arrival_rate: float, servic
     def gap(z: float) -> float:
         return z - arrival_transform(service_rate * (1 - z))
 
-    # The other root is 1 itself: step away from it until the sign tells that the one sought lies between.
+    # The other root is 1 itself: step away from it until the sign shows that the one sought lies between.
     below = 1e-3
     while gap(1 - below) <= 0:
         below /= 10

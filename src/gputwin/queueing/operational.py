@@ -1,6 +1,6 @@
 """Operational laws: what must hold of any record of jobs, whatever the distributions (Denning and Buzen, 1978).
 
-Each law's two sides are measured in different ways, so that they check the record: a difference tells of jobs that were
+Each law's two sides are measured in different ways, so that they check the record: a difference points to jobs that were
 under way when the record began or ended, or of times that contradict one another.
 """
 

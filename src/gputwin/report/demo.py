@@ -116,7 +116,7 @@ def autoscaling_part(trace: Trace) -> tuple[Section, ...]:
 
 
 def theory_part(trace: Trace) -> tuple[Section, ...]:
-    """Return what queueing theory says beside the simulation of the same jobs."""
+    """Return queueing theory next to the simulation of the same jobs."""
     from gputwin.report.sections.queueing import queueing
     from gputwin.simulation.cluster import open_cluster
     from gputwin.studies.validation.curve import stability, wait_against_load

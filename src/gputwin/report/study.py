@@ -1,4 +1,4 @@
-"""A finished study as a page: which scenario to choose, what that rests on, and every scenario's figures."""
+"""A finished study as a page: which scenario to choose, why, and every scenario's figures."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class Json(JSONResponse):
 
 
 def record(task: Task) -> TaskRecord:
-    """Return a task as the API tells it."""
+    """Return a task as the API gives it."""
     return TaskRecord(**task.to_json())
 
 
@@ -115,7 +115,7 @@ def answer_of(found: Found) -> Any:
 
 
 def answer_errors(app: FastAPI) -> None:
-    """Make the application tell errors in one line, without paths or tracebacks."""
+    """Make the application report errors in one line, without paths or tracebacks."""
 
     async def tell(_: Request, error: Exception) -> JSONResponse:
         status = 404 if isinstance(error, MissingError) else 429 if isinstance(error, BusyError) else 400

@@ -137,7 +137,7 @@ class Service:
         return self._document("check", "Checking the load", f"/traces/{id_}", settings, self._fingerprint(id_))
 
     def queueing_document(self, id_: str, cluster: str | None) -> Task | dict[str, Any]:
-        """Return theory beside simulation and trace, or the task that compares them."""
+        """Return theory, simulation and trace together, or the task that compares them."""
         path = str(self.workspace.trace_path(id_))
         settings = {"trace": path, "cluster": cluster_name(cluster, self.settings.limits)}
         return self._document("queueing", "Asking queueing theory", f"/traces/{id_}", settings, self._fingerprint(id_))

@@ -1,6 +1,6 @@
 """Work in child processes with limits: started, watched, cancelled, and never more at once than the machine bears.
 
-A child that runs out of memory, time or luck ends alone; the server tells so and goes on.
+A child that runs out of memory, time or luck ends alone; the server reports it and goes on.
 """
 
 from __future__ import annotations
@@ -252,7 +252,7 @@ _GONE = "it ran out of memory or time and was stopped; give it less data, or rai
 
 
 def run_work(work: Work, told: Connection) -> None:
-    """Do the work in this process, under its limits, and tell how it goes; the entry of a child."""
+    """Do the work in this process, under its limits, and report how it goes; the entry of a child."""
     _limit(work)
     last = 0.0
 

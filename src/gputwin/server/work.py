@@ -116,7 +116,7 @@ def run_document(step: Step, run: str, trace: str | None) -> dict[str, Any]:
     view = by_tenant(result, use_of(opened)) if opened is not None else tenants(result)
     stops = stops_section(result)
     own = run_section(result, timeline_of(result, opened))
-    # A page has buttons for what the report tells to type.
+    # A page has buttons for what the report says to type.
     first = Section(own.id, own.title, own.parts, own.notes, own.question)
     return opened_first(document_of("Run", [first, tenants_section(view), *([stops] if stops else [])]))
 
@@ -184,7 +184,7 @@ def check_document(step: Step, trace: str, cluster: str | None) -> dict[str, Any
 def forecast_document(
     step: Step, trace: str, target: str, horizon_seconds: float, bin_seconds: float
 ) -> dict[str, Any]:
-    """Return the demand to come, beside how well such forecasts did."""
+    """Return the demand to come, and how well such forecasts did."""
     from gputwin.api.predicting import forecast
     from gputwin.report.sections.forecast import forecast_section
 

@@ -119,7 +119,7 @@ class Batch:
     def map(
         self, function: Callable[..., T], calls: Sequence[tuple[Any, ...]], progress: Progress | None = None
     ) -> list[T]:
-        """Return the results of all calls in their order; `progress` is told as they come in.
+        """Return the results of all calls in their order; `progress` is called as they come in.
 
         The first error of a call ends the batch.
         """

@@ -1,4 +1,4 @@
-"""Who took a job's place and whose place it took, and which quota held it back: what `explain` tells of rules."""
+"""Who took a job's place and whose place it took, and which quota held it back: what `explain` says of rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One job's wait, run and end as numbers, and the sentences that tell them."""
+"""One job's wait, run and end as numbers, and the sentences that say them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gputwin.simulation.slurm.explain import PriorityParts
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Shown):
-    """The story of one job's wait, as numbers; `story()` tells it in words."""
+    """The story of one job's wait, as numbers; `story()` puts it in words."""
 
     job_id: str
     tenant: str

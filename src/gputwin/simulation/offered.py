@@ -143,7 +143,7 @@ def _bound_parts(demand: pl.DataFrame, nodes: pl.DataFrame) -> Iterator[tuple[st
 
 
 def _capacity(nodes: pl.DataFrame, resource: str) -> int:
-    """Return the total of a resource; 0 where a node does not tell, since then it is never short."""
+    """Return the total of a resource; 0 where a node does not say, since then it is never short."""
     if resource == "gpu_milli":
         return int(nodes["gpu_count"].sum()) * WHOLE_GPU_MILLI
     return 0 if nodes[resource].null_count() else int(nodes[resource].sum())

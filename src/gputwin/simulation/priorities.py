@@ -23,7 +23,7 @@ def draw(jobs: int, shares: Mapping[int, float], seed: int) -> np.ndarray[tuple[
 
 
 def shares_words(shares: Mapping[int, float], seed: int) -> str:
-    """Return what was drawn, as users are told it."""
+    """Return what was drawn, as users are shown it."""
     shown = ", ".join(f"{percent(share)} of jobs {level}" for level, share in sorted(shares.items()))
     return f"priorities are drawn, seed {seed}: {shown}"
 
@@ -31,7 +31,7 @@ def shares_words(shares: Mapping[int, float], seed: int) -> str:
 def with_priorities(
     workload: Workload, shares: Mapping[int, float] | None, seed: int, rule: str, note: Callable[[str], None]
 ) -> Workload:
-    """Return the jobs with drawn priorities, where `shares` are given; `note` is told so, or that `rule` has none to go by.
+    """Return the jobs with drawn priorities, where `shares` are given; `note` gets a line on that, or that `rule` has none.
 
     `rule`: what goes by priorities in the scenario, "" where nothing does.
     """

@@ -268,7 +268,7 @@ def as_interference(value: Any) -> Any:
 
 
 class PowerSpec(Part):
-    """Energy and carbon are told; `limits` are power limits by GPU model, W, which slow jobs on it, `node_watts` and
+    """Energy and carbon are reported; `limits` are power limits by GPU model, W, which slow jobs on it, `node_watts` and
     `rack_watts` what a node and a rack may draw at most.
 
     `carbon` is the intensity of the grid, g/kWh: a number, or a CSV file with columns time_seconds, grams_per_kwh.

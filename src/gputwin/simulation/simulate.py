@@ -92,7 +92,7 @@ def simulate_scenario(
 ) -> SimulationResult:
     """Return the run a scenario describes; what is opened already, or predicted, is given beside it.
 
-    The scenario in its manifest gives the same run again, to the byte. `note` is told of doubts about predictions and of
+    The scenario in its manifest gives the same run again, to the byte. `note` is called with doubts about predictions and of
     what is assumed of GPUs.
     """
     opened = trace_of(scenario.check(), trace)
@@ -202,7 +202,7 @@ def _goes_by_priority(scenario: Scenario) -> str:
 
 
 def _with_types(scenario: Scenario, part: Trace, workload: Workload, note: Callable[[str], None]) -> Workload:
-    """Return the jobs with their types where these matter; `note` is told what was drawn."""
+    """Return the jobs with their types where these matter; `note` is called with what was drawn."""
     sharing = scenario.gpu_sharing
     if sharing is None or sharing.pairs is None or not sharing.slows:
         return workload
@@ -217,7 +217,7 @@ def _with_types(scenario: Scenario, part: Trace, workload: Workload, note: Calla
 
 
 def _scaling_kinds(scenario: Scenario, part: Trace, workload: Workload, note: Callable[[str], None]) -> Ints:
-    """Return the measured application whose scaling curve each job has; `note` is told what was drawn."""
+    """Return the measured application whose scaling curve each job has; `note` is called with what was drawn."""
     found = job_types(part.tasks, workload.job_ids, KINDS, scenario.seed)
     drawn = int((found.is_drawn & needs_curve(workload)).sum())
     if not drawn:
@@ -247,7 +247,7 @@ def power_of(result: SimulationResult, power: PowerSpec) -> dict[str, Any]:
 
 
 def believed_by(prediction: str, trace: Trace, note: Callable[[str], None] = lambda text: None) -> str | pl.DataFrame:
-    """Return the rule, or the predictions of the saved model or file, that a scenario names; `note` is told of doubts."""
+    """Return the rule, or the predictions of the saved model or file, a scenario names; `note` is called with doubts."""
     from gputwin.profiling.predict import predict_trace
     from gputwin.profiling.store import load
     from gputwin.simulation.predictions import read_predictions

@@ -147,7 +147,7 @@ class ScalingRuns(Runs[Configuration]):
 
 
 def scaling_runs(path: Path, data: Mapping[str, Any], *, store: Path | None = None, seed: int = 0) -> ScalingRuns:
-    """Return the runs of a study file with an autoscaler in it; mistakes are told by their field."""
+    """Return the runs of a study file with an autoscaler in it; mistakes are reported by their field."""
     for key in data:
         if key not in _FIELDS:
             raise InputError("unknown field", file=path, field=str(key), remedy=f"known: {', '.join(sorted(_FIELDS))}")

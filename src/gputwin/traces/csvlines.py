@@ -1,4 +1,4 @@
-"""What the lines of a CSV file tell that its parser does not: a cut, too few or too many fields, a quote left open.
+"""What the lines of a CSV file show that its parser does not: a cut, too few or too many fields, a quote left open.
 
 Polars fills a line that is too short with nulls, and when a quote is never closed it does not say where it opened.
 """

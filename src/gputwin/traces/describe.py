@@ -20,7 +20,7 @@ _QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 
 @dataclass(frozen=True, repr=False)
 class Description(Shown):
-    """Counts and distributions of one trace; None where the source does not tell."""
+    """Counts and distributions of one trace; None where the source does not say."""
 
     source: str
     title: str

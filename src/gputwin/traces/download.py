@@ -32,7 +32,7 @@ _PASSING = {
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 Progress = Callable[[int, int | None], None]
-"""Called with the bytes here so far and, where the server tells, the bytes in all."""
+"""Called with the bytes here so far and, where the server says so, the bytes in all."""
 
 
 def download(
@@ -47,7 +47,7 @@ def download(
 ) -> None:
     """Complete the file `part` with the bytes at `url`; what is there of it already is not asked for again.
 
-    The file may have changed since: the server's validator, kept beside `part`, tells. Where it gives none, only a
+    The file may have changed since: the server's validator, kept next to `part`, says so. Where it gives none, only a
     download whose sum is known is resumed, because a wrong splice would be found out.
     """
     check_address(url)

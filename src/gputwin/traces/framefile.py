@@ -58,12 +58,12 @@ def read_frame(path: Path) -> pl.DataFrame:
 def _format(path: Path) -> _Format:
     found = _FORMATS.get(path.suffix.lower())
     if found is None:
-        raise UserError(f"'{path}': cannot tell the format from the name; end it in {', '.join(EXTENSIONS)}")
+        raise UserError(f"'{path}': the name does not give the format; end it in {', '.join(EXTENSIONS)}")
     return found
 
 
 def read_given_csv(path: Path, *, remedy: str, text: Sequence[str] = ()) -> pl.DataFrame:
-    """Return a small CSV file that the user names beside a trace; columns of `text` stay as they are written."""
+    """Return a small CSV file that the user names besides a trace; columns of `text` stay as they are written."""
     if path.is_dir():
         # Polars would read all files of a folder as one.
         raise InputError("a folder, not a file", file=path, remedy=remedy)

@@ -219,7 +219,7 @@ def _build(
 
 
 def _with_origin(draft: Draft) -> tuple[Draft, float | None]:
-    """Return the draft and what its time zero is in Unix seconds; an absolute clock needs all tables to tell."""
+    """Return the draft and what its time zero is in Unix seconds; an absolute clock needs all tables to say it."""
     if draft.clock is Clock.ABSOLUTE:
         tables = {name: _whole(frame) for name, frame in draft.tables.items()}
         return replace(draft, tables=tables), _earliest(tables)

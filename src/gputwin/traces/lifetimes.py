@@ -4,7 +4,7 @@
 - A task that ran when the record began (`was_running`) holds its request from the record's beginning on.
 - A task alive when the record ended (`is_running`, or running without an end) holds its request until the record's end; one
   that `is_running` and has an end was last seen then (merged traces), and holds its request until then.
-- A task whose start is not told is taken to start on arrival; one of which not even that is known has no known life.
+- A task whose start is not given is taken to start on arrival; one of which not even that is known has no known life.
 - A task that ended holds its request for its runtime. One that began and of whose end nothing is known has no known life.
 
 Averages over time are taken over the **window**: from the first arrival (the record's beginning, where tasks ran then
@@ -105,7 +105,7 @@ def _seen_runtime() -> nw.Expr:
 
 
 def arrival() -> nw.Expr:
-    """Return s; when it was asked for, as far as the source tells; null where that was before the record."""
+    """Return s; when it was asked for, as far as the source says; null where that was before the record."""
     return nw.coalesce("submit_time", "start_time")
 
 
@@ -213,7 +213,7 @@ def with_lives(tasks: pl.DataFrame, window: Window) -> pl.DataFrame:
 
 
 def gpus() -> nw.Expr:
-    """Return the GPUs that the whole gang asks for, in whole devices; null where the source does not tell."""
+    """Return the GPUs that the whole gang asks for, in whole devices; null where the source does not say."""
     each = nw.col("gpu_count").cast(nw.Int64) * nw.col("gpu_milli").cast(nw.Int64).fill_null(WHOLE_GPU_MILLI)
     return each * nw.col("instances").cast(nw.Int64) / WHOLE_GPU_MILLI
 
@@ -229,7 +229,7 @@ class Held:
 
     window: Window
     gpu_hours: float | None
-    """None where no task tells its GPUs and its life."""
+    """None where no task has its GPUs and its life."""
     gpus_mean: float | None
     gpus_most: float | None
     """At any one moment of the record."""

@@ -15,12 +15,12 @@ RUNTIME = (
 """s it ran; null while it runs, which takes the row out of runtime analysis."""
 
 ARRIVAL = pl.coalesce("submit_time", "start_time").alias("arrival_time")
-"""s; when demand for it began, as far as the source tells."""
+"""s; when demand for it began, as far as the source says."""
 
 GPU_MILLI_TOTAL = (
     pl.col("instances") * pl.col("gpu_count").cast(pl.Int64) * pl.col("gpu_milli").fill_null(1000)
 ).alias("gpu_milli_total")
-"""milli-GPU asked for by the whole gang; null where the source does not tell."""
+"""milli-GPU asked for by the whole gang; null where the source does not say."""
 
 IS_COMPLETE = pl.col("submit_time").is_not_null() & pl.col("start_time").is_not_null() & RUNTIME.is_not_null()
 """True where submit, start and runtime are all known."""

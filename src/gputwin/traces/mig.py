@@ -21,14 +21,14 @@ class MigInstance(NamedTuple):
     """One kind of MIG instance: its share of the GPU's compute slices and its memory."""
 
     model: str | None
-    """The GPU it is cut from, where the name tells: "a100_1g.5gb"."""
+    """The GPU it is cut from, where the name says so: "a100_1g.5gb"."""
     share: Fraction
     memory_gb: int
 
 
 @dataclass(frozen=True)
 class Gpus:
-    """GPUs asked for: how many, the share of each, and the memory of each where the kind tells it."""
+    """GPUs asked for: how many, the share of each, and the memory of each where the kind gives it."""
 
     count: int
     milli: int | None

@@ -18,7 +18,7 @@ from gputwin.simulation.interruptions import Checkpoints
 from gputwin.simulation.rules import Scheduler
 
 PLACEMENT = "best-fit"
-"""Which of the nodes that are on a job goes to, unless told otherwise."""
+"""Which of the nodes that are on a job goes to, unless given otherwise."""
 
 
 def supply_of(

@@ -12,7 +12,7 @@ _YEAR_HOURS = 8766
 
 
 def sentences(plan: Plan) -> list[str]:
-    """Return the answer, what it rests on, how much of it is the record's luck, and what follows for the cluster."""
+    """Return the answer, its grounds, how much of it is the record's luck, and what follows for the cluster."""
     if plan.record is None:
         return [_impossible(plan)]
     if plan.answer is None:

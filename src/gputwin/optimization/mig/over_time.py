@@ -22,7 +22,7 @@ from gputwin.simulation.mig_profiles import MigGpu
 
 @dataclass(frozen=True)
 class Periods:
-    """The layout of each GPU in each period, what is served, and the objective beside its bound."""
+    """The layout of each GPU in each period, what is served, and the objective next to its bound."""
 
     gpu: MigGpu
     gpus: tuple[tuple[Layout, ...], ...]
@@ -38,7 +38,7 @@ class Periods:
         return tuple(Counter(period) for period in self.gpus)
 
     def to_json(self, demands: Sequence[Mapping[str, int]]) -> dict[str, Any]:
-        """Return the plan as plain data, each period beside its demand."""
+        """Return the plan as plain data, each period next to its demand."""
         rows = zip(demands, self.served, self.changes, self.layouts, strict=True)
         return {
             "objective": self.objective,

@@ -29,7 +29,7 @@ POLICIES: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True)
 class Gaps:
-    """Mean wait of each policy over all cases beside the best in hindsight."""
+    """Mean wait of each policy over all cases, next to the best in hindsight."""
 
     table: pl.DataFrame
     """policy, mean_wait, best_wait, mean_gap (s per job above the best), cases_optimal, cases."""

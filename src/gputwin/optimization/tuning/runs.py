@@ -67,7 +67,7 @@ class Study(Generic[Configuration]):
 
 
 class Runs(ABC, Generic[Configuration]):
-    """Runs of configurations on windows, each at most once; `key` tells whose runs in the store are the same."""
+    """Runs of configurations on windows, each at most once; `key` says whose runs in the store are the same."""
 
     def __init__(self, study: Study[Configuration], key: str, *, store: Path | None = None, seed: int = 0) -> None:
         self.study, self.key, self.seed, self.store = study, key, seed, store

@@ -152,7 +152,7 @@ def _submit_rows(jobs: Submitted, tables: dict[str, KeyTable]) -> Floats:
 
 
 def learn_classifier(jobs: Submitted, labels: Ints, seed: int) -> Classifier:
-    """Return a booster that tells these labels from submit-time facts."""
+    """Return a booster that predicts these labels from submit-time facts."""
     import lightgbm
 
     outcomes = np.unique(labels)

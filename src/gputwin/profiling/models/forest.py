@@ -37,7 +37,7 @@ class Grove(NamedTuple):
 def groves(jobs: int) -> tuple[Grove, ...]:
     """Return what is grown for a history of so many jobs, with at most some 2,000 leaves a tree.
 
-    Which leaf size and share suit a small history best cannot be told from luck, so it gets a range of them.
+    Which leaf size and share suit a small history best cannot be separated from luck, so it gets a range of them.
     """
     least = jobs // 2000
     if jobs >= _SMALL:
@@ -68,7 +68,7 @@ class Forest(DurationModel):
         return contributions(self.texts, self.features, jobs)
 
     def observing(self, known: History) -> Forest:
-        """Return the forest as it stands when it is told how further jobs end."""
+        """Return the forest as it stands once it learns how further jobs end."""
         return replace(self, features=self.features.observing(known))
 
     @cached_property

@@ -22,7 +22,7 @@ _CPU = {
 
 
 def machines(subject: ReportInput) -> Section | None:
-    """Return the section on machines; None where the trace tells nothing of them."""
+    """Return the section on machines; None where the trace has nothing on them."""
     topic = subject.analysis.topic("machines")
     if topic is None:
         return None

@@ -1,4 +1,4 @@
-"""Who asked: users, tenants or applications, whichever the trace tells apart."""
+"""Who asked: users, tenants or applications, whichever the trace distinguishes."""
 
 from __future__ import annotations
 

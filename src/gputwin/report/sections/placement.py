@@ -55,7 +55,7 @@ def _rule(topic: Topic, name: str) -> list[Part]:
         caption = (
             f"Difference of mean waits to {effects['reference'][0]}, as it stands and among tasks alike in what "
             "is held fixed; bars "
-            "are 95 % intervals. A bar across zero shows no effect; a mark without a bar rests on too few tasks for one."
+            "are 95 % intervals. A bar across zero shows no effect; a mark without a bar has too few tasks for one."
         )
         parts.append(FigurePart(f"effect-{id_}", f"Effect of {title} on waits", figure, caption, effects, half=True))
     return [*parts, _table(name, rules, effects)]

@@ -29,7 +29,7 @@ from gputwin.report.page import (
 
 _BARS = 120
 _MOST_REASONS = 4
-"""Reasons why there is no placement that are told in words."""
+"""Reasons why there is no placement that are put in words."""
 _NEAR = 0.01
 """Gap up to which a placement is as good as the best."""
 RESOURCE_WORDS = {

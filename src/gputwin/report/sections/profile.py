@@ -1,4 +1,4 @@
-"""What kinds of jobs there are, how well their durations can be told beforehand, and what that brings a scheduler."""
+"""What kinds of jobs there are, how well their durations can be predicted, and what that brings a scheduler."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _classes(profile: Profile) -> Section:
 
 
 def _class_tables(profile: Profile) -> tuple[TablePart, TablePart]:
-    """Return how the largest classes ran and how well that was told, and what they are."""
+    """Return how the largest classes ran and how well that was predicted, and what they are."""
     found = profile.classes
     largest = sorted(found.classes, key=lambda c: -c.tasks)[:_MOST_CLASSES]
     scores, ran = profile.by_class(), profile.durations_by_class()

@@ -1,4 +1,4 @@
-"""What others published of this trace, beside what its file says."""
+"""What others published of this trace, next to what its file says."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Theory beside simulation beside the trace: the table, wait against load, and the stability of gangs."""
+"""Theory, simulation and the trace: the table, wait against load, and the stability of gangs."""
 
 from __future__ import annotations
 

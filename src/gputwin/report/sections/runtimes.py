@@ -1,4 +1,4 @@
-"""How long tasks run: beside Philly's, with the censored ones counted, and by group."""
+"""How long tasks run: compared with Philly's, with the censored ones counted, and by group."""
 
 from __future__ import annotations
 

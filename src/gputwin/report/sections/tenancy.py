@@ -20,7 +20,7 @@ _SHARES = {
 
 
 def tenancy(subject: ReportInput) -> Section | None:
-    """Return the section on virtual clusters; None where the series do not tell their state.
+    """Return the section on virtual clusters; None where the series do not give their state.
 
     Where a trace has nothing but such series, GPUs over time are in the report's answer.
     """
@@ -34,7 +34,7 @@ def tenancy(subject: ReportInput) -> Section | None:
 
 
 def is_state_alone(subject: ReportInput) -> bool:
-    """Return whether the trace tells the state of virtual clusters and neither tasks nor requests."""
+    """Return whether the trace gives the state of virtual clusters and neither tasks nor requests."""
     has_more = subject.description.tasks or subject.description.requests
     return subject.analysis.topic("tenancy") is not None and not has_more
 

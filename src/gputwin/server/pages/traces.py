@@ -121,7 +121,7 @@ def cluster_field(service: Service, id_: str, value: str) -> b.Block:
 
 
 async def queueing(service: Service, id_: str, cluster: str | None) -> b.Page:
-    """Return what theory says beside simulation and trace."""
+    """Return theory, simulation and trace together."""
     page = _page(service, id_, "queueing", "Queueing theory")
     page.blocks.append(
         b.form("queueing", "", page.path, "Compare", [b.group([cluster_field(service, id_, cluster or "")])], "get")

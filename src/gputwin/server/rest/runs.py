@@ -143,7 +143,7 @@ def runs_router(service: Service) -> APIRouter:
 
 
 def _shareable(manifest: dict[str, Any]) -> dict[str, Any]:
-    """Return a manifest that tells the trace's name, not where it is on this machine."""
+    """Return a manifest that gives the trace's name, not where it is on this machine."""
     scenario = dict(manifest.get("scenario", {}))
     if isinstance(scenario.get("trace"), str):
         scenario["trace"] = scenario["trace"].rpartition("/")[2]

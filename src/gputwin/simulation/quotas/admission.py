@@ -142,7 +142,7 @@ def amounts_of(asked: Asked, tree: QuotaTree, queue_of_class: Ints) -> Floats:
 
 
 def _wanted(resource: str, asked: Asked) -> Floats | None:
-    """Return what one job of each class asks of a resource by its Kubernetes name; None where traces do not tell."""
+    """Return what one job of each class asks of a resource by its Kubernetes name; None where traces do not say."""
     if resource == "cpu":
         return asked.demands[:, CPU]
     if resource == "memory":

@@ -168,7 +168,7 @@ def compare(runs: Sequence[ScenarioRun], *, seed: int = 0) -> Comparison:
 
 
 def check_same_trace(trace: Trace, runs: Mapping[str, SimulationResult]) -> None:
-    """Refuse a run, named by its directory, whose jobs are not the trace's: fingerprints tell."""
+    """Refuse a run, named by its directory, whose jobs are not the trace's: by their fingerprints."""
     for name, result in runs.items():
         of = str(result.manifest["trace_fingerprint"])
         if of != trace.meta.fingerprint:

@@ -12,7 +12,7 @@ from gputwin.studies.comparison.verdict import choice
 
 _FEW = 4
 _WORTH_TELLING = 0.1
-"""Changes of a tenant's mean wait below this share of it, and below a second, are not told."""
+"""Changes of a tenant's mean wait below this share of it, and below a second, are not mentioned."""
 
 
 def waits_by_tenant(compared: Comparison) -> pl.DataFrame:

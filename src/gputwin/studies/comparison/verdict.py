@@ -192,7 +192,7 @@ def _doubt(comparison: Comparison, best: dict[str, float]) -> str:
     """Return that the gain may be chance, where its interval holds zero or there is none."""
     gap = comparison.difference(str(best["scenario"]), "mean wait")
     if gap["low"] is None or gap["high"] is None:
-        return " One pair of runs does not tell how much of that is chance."
+        return " One pair of runs does not show how much of that is chance."
     if gap["low"] <= 0 <= gap["high"]:
         runs = "With one replicate" if comparison.replicates == 1 else f"Over {comparison.replicates} replicates"
         return f" {runs} that may be chance: run more, or a longer trace."

@@ -69,7 +69,7 @@ def _sampled(grid: Grid, mass: Mass, ran: Floats, draws: int, random: np.random.
 
 
 def learned(record: Record, at: float, *, seed: int = 0) -> Durations:
-    """Return durations as learned from what the record told by `at`; the memory of ends goes on, each from its time."""
+    """Return durations as learned from what the record held by `at`; the memory of ends goes on, each from its time."""
     tasks = record.tasks
     try:
         everything = History.of_tasks(tasks)

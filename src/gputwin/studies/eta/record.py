@@ -46,7 +46,7 @@ class Record:
     left: Floats
     limit: Floats
     users: Ints
-    """A number for each job's user, or tenant where no user is told."""
+    """A number for each job's user, or tenant where no user is given."""
     first: float
     last: float
 

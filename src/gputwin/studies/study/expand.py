@@ -112,7 +112,7 @@ def _scenario(data: Mapping[str, Any], file: Path | None) -> Scenario:
 
 
 def scenario_at(data: Mapping[str, Any], where: str, file: Path | None) -> Scenario:
-    """Return the scenario of plain data; what is wrong is told with the place in the study's file it comes from."""
+    """Return the scenario of plain data; what is wrong is reported with the place in the study's file it comes from."""
     try:
         return _scenario(data, file)
     except InputError as error:

@@ -126,7 +126,7 @@ def run_study(
     """Return the finished study. Runs that the store has are not made again, so a study goes on where it was ended.
 
     Without an executor, `workers` processes of this machine are used, one a processor where it is not said; the result
-    does not depend on it. `watch` is told of every run that ends.
+    does not depend on it. `watch` is called with every run that ends.
     """
     store.recover()
     planned = plan_study(study, store, file, progress)

@@ -32,7 +32,7 @@ class TraceReference:
 
 @dataclass(frozen=True)
 class StoreReference:
-    """A store by reference; `id` tells a worker whether it sees the same one at that path."""
+    """A store by reference; `id` shows a worker whether it sees the same one at that path."""
 
     folder: str
     id: str

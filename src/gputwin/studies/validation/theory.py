@@ -19,7 +19,7 @@ _SEVERAL = 0.95
 
 
 class Figures(NamedTuple):
-    """Waits and use of a cluster, from a model, a simulation or a trace; None where it cannot be told."""
+    """Waits and use of a cluster, from a model, a simulation or a trace; None where it is unknown."""
 
     mean_wait: float | None
     """s."""

@@ -204,7 +204,7 @@ class Observed:
 
 
 def observed(trace: Trace) -> Observed | None:
-    """Return when the trace's jobs were submitted, started and ended; None where it does not tell waits."""
+    """Return when the trace's jobs were submitted, started and ended; None where it does not give waits."""
     tasks = with_lives(trace.tasks, window_of(trace.tasks)).filter(pl.col("held_seconds").is_not_null())
     wait_known = pl.col("submit_time").is_not_null() & pl.col("start_time").is_not_null()
     end = pl.when(pl.col("is_alive")).then(float("inf")).otherwise(pl.col("held_from") + pl.col("held_seconds"))

@@ -1,7 +1,7 @@
 """Shanghai AI Laboratory Acme 2023: the job logs of two LLM clusters, Seren (Slurm) and Kalos (Kubernetes).
 
 Published with Hu et al., "Characterization of Large Language Model Development in the Datacenter", NSDI'24. A file's
-name tells the cluster, which becomes the tenant. `gpu_num` and `cpu_num` are for the whole job, over `node_num` nodes.
+name gives the cluster, which becomes the tenant. `gpu_num` and `cpu_num` are for the whole job, over `node_num` nodes.
 Times carry their offset. The publisher defines `duration` as the time from start to end, but in Kalos it is the time
 from submit to end (its own example: 18 s for a run of 8 s), so the runtime is taken from the times.
 """

@@ -1,7 +1,7 @@
 """Alibaba GenTD26: a Stable Diffusion service seen from its requests, its queue and its containers.
 
 Published with Lin et al., "Understanding Diffusion Model Serving in Production", SoCC'25. Most files hold the samples
-of one metric under the same header, so the file's name tells which. Use of a container goes to `usage`, other samples
+of one metric under the same header, so the file's name says which. Use of a container goes to `usage`, other samples
 to `series`, requests to `requests`.
 
 Both clocks are moved by an undisclosed offset, each by its own. Even the time of day of `gmt_create` is not true: the

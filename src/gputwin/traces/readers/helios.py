@@ -2,7 +2,7 @@
 
 Published with Hu et al., "Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU Datacenters",
 SC'21: `cluster_log.csv` and `cluster_gpu_number.csv` in one folder per cluster (HeliosData), and a sequence of minutes
-per virtual cluster (HeliosArtifact), whose name or folder tells the virtual cluster. The publisher names no time zone;
+per virtual cluster (HeliosArtifact), whose name or folder gives the virtual cluster. The publisher names no time zone;
 the clusters are in China, so wall time is taken as Asia/Shanghai, which has no clock changes.
 
 Job ids and names of virtual clusters are unique within a cluster only: where several clusters come together, the

@@ -2,7 +2,7 @@
 
 Published with Cao et al., "Crux: GPU-Efficient Communication Scheduling for Deep Learning Training", SIGCOMM'24.
 Switches: ASW (top of rack), PSW (aggregation), DSW (core). ASW names start over under each PSW (every such pair has
-at most eight hosts), so a rack is named by both. The publisher does not tell the hosts' GPUs: they are left at zero.
+at most eight hosts), so a rack is named by both. The publisher does not give the hosts' GPUs: they are left at zero.
 """
 
 from __future__ import annotations

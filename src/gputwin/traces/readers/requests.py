@@ -4,7 +4,7 @@
 - Mooncake (Qin et al., FAST'25): JSON lines, `timestamp` in ms from the start of the file.
 - Qwen-Bailian (Wang et al., "KVCache Cache in the Wild", ATC'25): the same with a `chat_id`, `timestamp` in s.
 - ServeGen (Xiang et al., NSDI'26): rate and burstiness of each client in windows of ten minutes from a midnight, one
-  file per model, whose name tells the model; windows without requests are left out.
+  file per model, whose name gives the model; windows without requests are left out.
 
 Each service has a clock of its own, except Azure's. The file's name is the service's, and part of a request's id.
 """

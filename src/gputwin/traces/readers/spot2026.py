@@ -156,7 +156,7 @@ _MAKERS: Mapping[str, tuple[str, Callable[[Source, QualityLog], pl.DataFrame]]] 
 def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
     """Return nodes, jobs and hourly series; a job that stands in several lists is kept once."""
     parts: dict[str, list[pl.DataFrame]] = {}
-    # The list that tells most comes first, since of a job in several lists the first row stays.
+    # The list that says most comes first, since of a job in several lists the first row stays.
     for item in sorted(inputs, key=lambda i: "gpu_model" not in i.source.header):
         table, make = _MAKERS[item.kind]
         parts.setdefault(table, []).append(make(item.source, quality))

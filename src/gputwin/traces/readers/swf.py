@@ -1,10 +1,10 @@
 """Standard Workload Format 2.2 of the Parallel Workloads Archive: 18 numbers per job, `;` header comments.
 
 Defined at https://www.cs.huji.ac.il/labs/parallel/workload/swf.html; −1 means unknown. A job of P processors is a
-gang of P one-core instances: the format tells nothing about nodes, and such a job may span them. Memory is per
+gang of P one-core instances: the format says nothing about nodes, and such a job may span them. Memory is per
 processor there as here. MaxNodes and MaxProcs of the header give the node table (left-over cores go to the first
 nodes). Lines of status 2, 3 and 4 are parts of a job that was swapped out or checkpointed: they count as its
-attempts, the job's own line tells the rest. Partition, preceding job and think time are not used.
+attempts, the job's own line gives the rest. Partition, preceding job and think time are not used.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _count(header: dict[str, str], label: str) -> int:
 
 
 def _nodes(header: dict[str, str], source: Source, quality: QualityLog) -> pl.DataFrame | None:
-    """Return the machines the header tells of; without MaxNodes, each processor is one."""
+    """Return the machines the header names; without MaxNodes, each processor is one."""
     processors = _count(header, "maxprocs")
     count = _count(header, "maxnodes") or processors
     if count > _MOST_NODES:
@@ -196,7 +196,7 @@ def _zone(header: dict[str, str], source: Source, quality: QualityLog) -> str:
 
 
 def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
-    """Return the tasks of one log, and the nodes its header tells of."""
+    """Return the tasks of one log, and the nodes its header names."""
     if len(inputs) > 1:
         raise InputError("a second log", file=inputs[1].source.label, remedy="give one")
     source = inputs[0].source

@@ -1,7 +1,7 @@
 """Argonne ThetaGPU 2022–2023: the job log of a DGX A100 system, as the lumos project prepared it.
 
 `gpu_num` equals `node_num` in every row: it counts schedulable units, and whether a unit was one GPU or a whole
-node of eight is not told. A unit is read as an instance with one GPU, so GPU demand is a lower bound. `cpu_num` and
+node of eight is not given. A unit is read as an instance with one GPU, so GPU demand is a lower bound. `cpu_num` and
 `state` are constant zero. User 0 has jobs in 20 projects and project 0 is shared by 13 users: zero is no id, and is
 read as unknown.
 """

@@ -4,7 +4,7 @@ After Yang et al., "GPU-Disaggregated Serving for Deep Learning Recommendation M
 rows of its trace: counts, quantiles and the share of rows cut off at either end of it. Instances come in roll-outs of
 one service. The record is 31 days long however many instances there are: services do not stop, so a smaller trace is
 one of a smaller fleet. What was there before the record began, and what had not ended when it ended, has gaps. The trace
-tells nothing of nodes: the fleet here is ours, sized so that about two thirds of it are taken, as steadily as in the trace.
+says nothing of nodes: the fleet here is ours, sized so that about two thirds of it are taken, as steadily as in the trace.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ _SCHEMA = {
 
 
 def fidelity(source: Source, name: str | None = None) -> pl.DataFrame:
-    """Return, per marginal, what a trace has beside what the original of the recipe called `name` is known to have.
+    """Return, per marginal, what a trace has next to what the original of the recipe called `name` is known to have.
 
     `ks` is the largest difference of the two distribution functions. Single published figures follow as rows of which
     only the mean is filled, then the load offered to the cluster (rows that begin with `LOAD_ROW`). A synthetic trace
@@ -71,7 +71,7 @@ def fidelity(source: Source, name: str | None = None) -> pl.DataFrame:
 
 
 def _load_rows(tables: Tables, expected: Load) -> list[Mapping[str, object]]:
-    """Return the load that the trace offers its cluster, beside what it is to lie within."""
+    """Return the load that the trace offers its cluster, next to what it is to lie within."""
     load = offered_load(tables)
     if load is None:
         return []

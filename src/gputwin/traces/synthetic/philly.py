@@ -3,7 +3,7 @@
 After Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters for DNN Training Workloads", USENIX ATC'19. Counts
 and quantiles are those of the 82,247 jobs by virtual cluster (Sep–Dec 2017); waits and outcomes are those of the
 released trace in the five-cluster table of Hu et al., NSDI'24 (Acme). The machine list has 552 machines with 2 or 8
-GPUs and does not tell their CPUs or memory.
+GPUs and does not give their CPUs or memory.
 """
 
 from __future__ import annotations

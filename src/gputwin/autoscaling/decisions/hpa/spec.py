@@ -1,4 +1,4 @@
-"""What an HPA is told: metrics with targets, and how fast it may change."""
+"""What an HPA is given: metrics with targets, and how fast it may change."""
 
 from __future__ import annotations
 

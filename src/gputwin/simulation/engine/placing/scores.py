@@ -156,7 +156,7 @@ def _all(index: Index, machines: Machines, requests: Records, r: int, most: int,
     if request.gpu_count > 0:
         models, share = index.models[r], request.gpu_milli
         whole = request.gpu_count if request.gpu_milli == WHOLE else 0
-    # The tree's leaf tells all there is to know of a node, unless the request asks for more than the tree knows.
+    # The tree's leaf holds all there is to know of a node, unless the request asks for more than the tree knows.
     more = request.disk > 0 or request.rdma > 0 or request.max_per_node >= 0 or request.gpu_memory > 0
     more = more or (request.gpu_count > 1 and whole == 0)
     best, top, fitting, ranking, kept = -1, -np.inf, 0, index.ranking, 0

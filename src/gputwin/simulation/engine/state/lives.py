@@ -1,7 +1,7 @@
 """What jobs live through in a run with change: work done, rates, costs, and the log of segments.
 
 A segment is a stretch in which one job runs in one place at one rate. A run in which nothing is ever stopped has one
-segment per job, which its start and end tell, and none of this is kept.
+segment per job, which its start and end give, and none of this is kept.
 
 Work is counted in seconds at full speed: `end = since + overhead + (work - done) / rate`, plus the checkpoints saved on
 the way.

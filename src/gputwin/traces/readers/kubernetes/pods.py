@@ -181,7 +181,7 @@ def _scheduled_time(status: Item) -> float | None:
 
 
 def _finish_time(status: Item) -> float | None:
-    """Return when the last container ended; unknown when one of them does not tell."""
+    """Return when the last container ended; unknown when one of them does not say."""
     ends = []
     for container in status.children("containerStatuses"):
         ends.append(_time(container.child("state").child("terminated"), "finishedAt"))

@@ -71,7 +71,7 @@ def _told_apart(frame: pl.DataFrame, source: Source, mapping: Mapping, files: in
 
 
 def with_units(mapping: Mapping, source: Source) -> Mapping:
-    """Return the mapping with units that column names tell (`mem_gb`); bare sizes whose unit nobody tells are refused."""
+    """Return the mapping with units that column names give (`mem_gb`); bare sizes whose unit nobody gives are refused."""
     known = fields_of(mapping.table)
     fields = dict(mapping.fields)
     for name, meaning in mapping.fields.items():

@@ -32,7 +32,7 @@ def date_forms(cells: dict[str, list[str]]) -> dict[str, str]:
 def dated_columns(cells: dict[str, list[str]], has_durations: bool = False) -> dict[str, tuple[Meaning, str]]:
     """Return which columns of dates are probably submit, start and end, by their order in time; none where that is open.
 
-    Two are start and end, or submit and start where another column tells how long jobs ran.
+    Two are start and end, or submit and start where another column says how long jobs ran.
     """
     dates = _dates_with_slashes(cells)
     found = {name: read for name, values in cells.items() if (read := _dates(name, values, dates)) is not None}

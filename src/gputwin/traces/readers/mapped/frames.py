@@ -148,7 +148,7 @@ def _mib(size: pl.Series) -> pl.Series:
 
 
 def _with_life(frame: pl.DataFrame, has_end: bool) -> pl.DataFrame:
-    """Return the frame with start, end and duration as far as the others tell them, and whether it still runs."""
+    """Return the frame with start, end and duration as far as the others give them, and whether it still runs."""
     submit, start, end, duration, wait = (pl.col(c) for c in ("submit", "start", "end", "duration", "wait"))
     frame = frame.with_columns(start=pl.coalesce(start, submit + wait, end - duration))
     frame = frame.with_columns(submit=pl.coalesce(submit, start - wait))

@@ -179,7 +179,7 @@ def _choose(
             chosen[whose[0]] = (gpus[0], whose[1])
     elif gpus and (most := max((n for c in cells[gpus[0].column] if (n := _bare(c))), default=0.0)) > _GPUS_OF_A_NODE:
         doubts.append(
-            f"'{shorten(gpus[0].column)}' goes up to {most:g}, more GPUs than most nodes have, and no column tells how many "
+            f"'{shorten(gpus[0].column)}' goes up to {most:g}, more GPUs than most nodes have, and no column says how many "
             "nodes (instances) a job has"
         )
     for name in ("memory", "gpu_memory", "disk"):

@@ -37,7 +37,7 @@ from gputwin.traces.readers.pai2020.usage import usage_of
 
 
 def read(inputs: Sequence[Input], quality: QualityLog) -> Draft:
-    """Return nodes, tasks, instances and usage as far as the tables at hand tell them."""
+    """Return nodes, tasks, instances and usage as far as the tables at hand give them."""
     published = Published.of(inputs, quality)
     if set(published.sources) == {GROUP_TAG.kind}:
         raise InputError(

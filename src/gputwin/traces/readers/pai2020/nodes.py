@@ -1,4 +1,4 @@
-"""Nodes: the machine specifications, and machines that only the joined sample tells of."""
+"""Nodes: the machine specifications, and machines that only the joined sample names."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _WORST_FIRST = (Status.RUNNING, Status.WAITING, Status.FAILED, Status.CANCELLED,
 
 
 def tasks_of(published: Published, joined: pl.DataFrame, instances: pl.DataFrame | None) -> pl.DataFrame:
-    """Return the tasks. `instances` stands in for an absent task table, and for an absent job table tells `inst_id`."""
+    """Return the tasks. `instances` stands in for an absent task table, and for an absent job table gives `inst_id`."""
     quality = published.quality
     of_table = with_status(published.frame(TASK), TASK, quality)
     of_sample = joined.join(of_table, on=_NAMES, how="anti", maintain_order="left").unique(

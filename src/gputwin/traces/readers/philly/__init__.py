@@ -4,11 +4,11 @@ Published with Jeon et al., "Analysis of Large-Scale Multi-Tenant GPU Clusters f
 ATC'19. The derived tables overlap (they count the same jobs), so one ingest takes one of them.
 
 Zones. The publisher does not name the job log's zone. The jobs table repeats its wall times, the attempts table has
-them as Unix seconds under which they are US Eastern, and so they are read here. That may only tell where that table
+them as Unix seconds under which they are US Eastern, and so they are read here. That may only say where that table
 was made: running jobs follow the node sequence best when the log is read as UTC. Differences are right either way.
 The per-minute files, of which the node sequence is made, are labelled PDT and PST.
 
-Gangs. The derived tables tell a job's GPUs, not its nodes. Machines have at most 8 GPUs, so a job of up to 8 is one
+Gangs. The derived tables give a job's GPUs, not its nodes. Machines have at most 8 GPUs, so a job of up to 8 is one
 instance, and a larger one is split into equal instances of the most GPUs (at most 8) that divides its total: 16 is
 2 × 8, 12 is 2 × 6, 28 is 4 × 7. The total stays exact.
 """

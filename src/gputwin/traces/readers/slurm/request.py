@@ -89,7 +89,7 @@ def with_request(jobs: pl.DataFrame, source: Source, quality: QualityLog) -> pl.
 
 
 def _totals(jobs: pl.DataFrame) -> pl.DataFrame:
-    """Return the records with the job's nodes as `instances` and its totals, from the best field that tells them."""
+    """Return the records with the job's nodes as `instances` and its totals, from the best field that gives them."""
     asked, given = pl.col("ReqTRES").struct, pl.col("AllocTRES").struct
     counts = (pl.when(pl.col(c) > 0).then(c) for c in ("ReqCPUS", "AllocCPUS", "NCPUS"))
     cpus = pl.coalesce(asked.field("cpus"), *counts, given.field("cpus"))
