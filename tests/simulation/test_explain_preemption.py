@@ -34,9 +34,12 @@ def story(job: str, rows: list[tuple[str, float, float, int]], gpus: int = 1, **
         ({"order": "srtf"}, "which had less predicted work left"),
         ({"order": "las:first=2,factor=2"}, "which had had less service"),
         ({"order": "round-robin:quantum=4"}, "as its time slice was over"),
-        ({"order": "priority:aging=0", "preemption": "priority"}, "which has a higher priority"),
-        ({"order": "priority:aging=0", "preemption": "kube-scheduler"}, "which has a higher priority"),
-        ({"order": "priority:aging=0", "preemption": "benefit"}, "and gained more than the stop cost"),
+        ({"order": "priority:aging=0", "preemption": "priority"}, "which has a higher priority (3 against 0)"),
+        ({"order": "priority:aging=0", "preemption": "kube-scheduler"}, "which has a higher priority (3 against 0)"),
+        (
+            {"order": "priority:aging=0", "preemption": "benefit"},
+            "priority (3 against 0), and gained more than the stop cost",
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
@@ -58,3 +61,17 @@ def test_a_planner_takes_turns() -> None:
     assert "It was stopped 3 times: preempted after 5 s; preempted after 5 s; preempted after 5 s." in found
     assert found.count("It was preempted as the plan of a round gave its GPUs to others.") == 1
     assert "until the plan of a round gave it GPUs" in found
+
+
+def test_what_made_a_priority_that_rises_with_the_wait() -> None:
+    """One GPU; j1 comes at 4 with priority 2 and waits 16 s: 0.5 a second makes 8."""
+    found = story("j1", [("llm", 0, 20, 0), ("llm", 4, 5, 2)], order="priority:aging=0.5")
+    assert "Its priority when it was submitted was 2: its own 2." in found
+    assert "Its priority when it started was 10: age 8, its own 2." in found
+
+
+def test_a_trace_without_priorities_has_no_breakdown() -> None:
+    result = gputwin.simulate(
+        trace_of([("llm", 0, 20, 0), ("llm", 4, 5, 0)]), Cluster("one", (NodeGroup("gpu", 1, 1),))
+    )
+    assert "priority" not in result.jobs.columns

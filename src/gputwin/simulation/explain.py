@@ -22,6 +22,7 @@ from gputwin.simulation.explain_preemption import queues_missing
 from gputwin.simulation.explain_stops import displaced_by, quota_of, sizes_of, stops_of
 from gputwin.simulation.explanation import Explanation
 from gputwin.simulation.neighbours import neighbours_of
+from gputwin.simulation.priority_parts import PriorityParts, aged_parts
 from gputwin.simulation.quotas.explain import quota_limits
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.slurm.explain import priority_parts
@@ -67,8 +68,8 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         overtakers=_brief(later.sort("gpu_milli", descending=True)) if waited else [],
         has_rounds=has_rounds(result),
         was_running=bool(job.get("was_running")),
-        priority_at_submit=priority_parts(result, job, submit) if waited else None,
-        priority_at_start=priority_parts(result, job, start) if waited else None,
+        priority_at_submit=_priority(result, job, submit) if waited else None,
+        priority_at_start=_priority(result, job, start) if waited else None,
         stops=stops_of(result, job["row"]),
         displaced=displaced_by(result, job["row"]),
         sizes=sizes_of(result, job["row"]),
@@ -79,6 +80,11 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         neighbours=neighbours_of(result, job["row"]) if slowed > 0 else [],
         completion_nanoseconds=next(completion_of(rows).iter_rows(named=True), {}),
     )
+
+
+def _priority(result: SimulationResult, job: dict[str, Any], time: float) -> PriorityParts | None:
+    """Return what made the job's priority at `time`, under an order that goes by priorities."""
+    return priority_parts(result, job, time) or aged_parts(result.manifest["scheduler"], job, time)
 
 
 def _brief(jobs: pl.DataFrame) -> list[dict[str, Any]]:

@@ -18,13 +18,15 @@ _STOPS = ("preempted", "failed", "drained")
 def stops_of(result: SimulationResult, row: int) -> list[dict[str, Any]]:
     """Return when and why the job in this row was stopped, and the job that took its place, if one did."""
     found = _segments(result).filter((pl.col("job") == row) & pl.col("why").is_in(_STOPS))
-    tenant = result.jobs["tenant"][row]
-    return [_with_reason(result, tenant, _told(result, s, "by")) for s in found.sort("end_time").to_dicts()]
+    job = result.jobs.row(row, named=True)
+    return [{**_told(result, s, "by"), "reason": _reason(result, job, s)} for s in found.sort("end_time").to_dicts()]
 
 
-def _with_reason(result: SimulationResult, tenant: str, stop: dict[str, Any]) -> dict[str, Any]:
-    preempted = stop["why"] == "preempted"
-    return {**stop, "reason": why_preempted(result, tenant, stop["tenant"]) if preempted else ""}
+def _reason(result: SimulationResult, job: dict[str, Any], stop: dict[str, Any]) -> str:
+    if stop["why"] != "preempted":
+        return ""
+    winner = None if stop["by"] is None else result.jobs.row(int(stop["by"]), named=True)
+    return why_preempted(result, job, winner)
 
 
 def displaced_by(result: SimulationResult, row: int) -> list[dict[str, Any]]:

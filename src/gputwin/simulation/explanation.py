@@ -10,8 +10,8 @@ from gputwin.core.units import format_duration, percent
 from gputwin.simulation.completion import completion_lines
 from gputwin.simulation.explain_stops import size_lines, stop_lines
 from gputwin.simulation.neighbours import slow_words
+from gputwin.simulation.priority_parts import PriorityParts
 from gputwin.simulation.quotas.explain import QuotaLimit, limit_lines
-from gputwin.simulation.slurm.explain import PriorityParts
 
 
 @dataclass(frozen=True, repr=False)

@@ -210,7 +210,7 @@ def _jobs(run: Run) -> pl.DataFrame:
     ).with_columns(
         pl.col("start_time", "end_time").fill_nan(None), pl.Series("wait_seconds", times.wait).fill_nan(None)
     )
-    if run.world.knobs.ratings.size:
+    if run.world.knobs.ratings.size or records["priority"].any():
         frame = frame.with_columns(pl.Series("priority", records["priority"]))
     if has_changes(run):
         frame = with_lives(frame, run)

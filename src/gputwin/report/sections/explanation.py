@@ -22,8 +22,8 @@ from gputwin.report.page import (
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.cause_words import cause_words
 from gputwin.simulation.explanation import Explanation
+from gputwin.simulation.priority_parts import FACTORS, points
 from gputwin.simulation.result import SimulationResult
-from gputwin.simulation.slurm.explain import FACTORS
 from gputwin.simulation.verdict import LONG_WAIT
 
 _MOST_STRETCHES = 50
@@ -95,11 +95,11 @@ def _priority(found: Explanation) -> list[Part]:
         return []
     names = list(dict.fromkeys(name for parts in known.values() for name in parts.parts))
     rows = [
-        (FACTORS.get(name, name.replace("_", " ")), *(f"{p.parts.get(name, 0.0):,.0f}" for p in known.values()))
+        (FACTORS.get(name, name.replace("_", " ")), *(points(p.parts.get(name, 0.0)) for p in known.values()))
         for name in names
         if any(p.parts.get(name) for p in known.values())
     ]
-    rows.append(("priority", *(f"{p.priority:,}" for p in known.values())))
+    rows.append(("priority", *(points(p.priority) for p in known.values())))
     return [TablePart("What made its priority", {"factor": Kind.TEXT} | dict.fromkeys(known, Kind.NUMBER), tuple(rows))]
 
 

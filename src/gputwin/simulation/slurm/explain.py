@@ -3,37 +3,18 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import polars as pl
 
 from gputwin.simulation.engine.state.records import WHOLE, Floats
+from gputwin.simulation.priority_parts import FACTORS, PriorityParts
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario_parts import TenantSpec
 from gputwin.simulation.slurm.order import NAME, lasting_factors, settings_of
 from gputwin.simulation.slurm.priority import Factors, PrioritySettings, age_factor, breakdown, priority
 from gputwin.simulation.slurm.shares import Account, classic_factors, fair_tree_factors
-
-FACTORS = {"age": "age", "fairshare": "fair share", "job_size": "job size", "qos": "QOS"}
-"""Factors of a priority as people say them."""
-
-
-@dataclass(frozen=True)
-class PriorityParts:
-    """A job's priority at some time, and what each factor added to it."""
-
-    time: float
-    """When priorities were worked out, s."""
-    priority: int
-    parts: dict[str, float]
-    factors: dict[str, float]
-
-    def sentence(self, when: str) -> str:
-        """Return it in words."""
-        parts = [f"{FACTORS.get(k, k)} {v:,.0f}" for k, v in sorted(self.parts.items(), key=lambda p: -p[1]) if v]
-        return f"Its priority when it {when} was {self.priority:,}: {', '.join(parts) or 'no factor added anything'}."
 
 
 def priority_parts(result: SimulationResult, job: dict[str, Any], time: float) -> PriorityParts | None:
