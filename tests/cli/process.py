@@ -14,7 +14,7 @@ PROGRAM = "from gputwin.cli.start import run; run()"
 
 def gputwin(arguments: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
     """Return the finished process of `gputwin ARGUMENTS`, run in `folder`."""
-    return python("-c", PROGRAM, *arguments, folder=folder, **environment)
+    return python("-m", "gputwin", *arguments, folder=folder, **environment)
 
 
 def python(*arguments: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:

@@ -19,6 +19,13 @@ def test_who_waits_for_a_quota_is_named_first() -> None:
     assert found[0] == "llm waits 900 GPU-hours for quota or fairness, 90.0 % of all waiting."
 
 
+def test_those_without_a_name_are_jobs_and_a_number_is_called_a_tenant() -> None:
+    found = view({("unknown", "quota_or_fairness"): 900.0}).sentences()
+    assert found[0].startswith("Jobs of unknown tenants wait 900 GPU-hours for quota")
+    found = view({("4711", "quota_or_fairness"): 900.0}).sentences()
+    assert found[0].startswith("Tenant 4711 waits 900 GPU-hours for quota")
+
+
 def test_little_waiting_for_a_quota_is_not_the_news() -> None:
     found = view({("llm", "quota_or_fairness"): 5.0, ("vision", "gpu_shortage"): 95.0}).sentences()
     assert not any("quota" in sentence for sentence in found)

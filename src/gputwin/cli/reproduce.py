@@ -41,6 +41,19 @@ def fgd2023(
         result = reproduce(nodes, pods, order or (), seeds=seeds, policies=policy or POLICIES, progress=step)
 
     def render() -> None:
+        deviation = result.largest_deviation()
+        if deviation is not None:
+            say(
+                "largest deviation of our mean allocation from the published one at loads 100 and 130: "
+                f"{deviation:.2f} standard errors of the difference"
+            )
+        gap = result.largest_difference()
+        if gap is not None:
+            everywhere = result.largest_difference(ALL_LOADS)
+            say(
+                "largest difference to the published figures of the same orders, deterministic policies: "
+                f"{gap:.4f} points at the loads above, {everywhere:.4f} at any of 131 loads"
+            )
         means = result.means()
         for metric in METRICS:
             rows = []
@@ -54,19 +67,6 @@ def fgd2023(
                 f"GPU {metric}, % of capacity, at arrived load in %, mean of seeds (published: of ten seeds)",
                 ["policy", "", *map(str, COLUMNS)],
                 rows,
-            )
-        deviation = result.largest_deviation()
-        if deviation is not None:
-            say(
-                "largest deviation of our mean allocation from the published one at loads 100 and 130: "
-                f"{deviation:.2f} standard errors of the difference"
-            )
-        gap = result.largest_difference()
-        if gap is not None:
-            everywhere = result.largest_difference(ALL_LOADS)
-            say(
-                "largest difference to the published figures of the same orders, deterministic policies: "
-                f"{gap:.4f} points at the loads above, {everywhere:.4f} at any of 131 loads"
             )
 
     emit(result.to_json(), json, render)
@@ -104,8 +104,8 @@ def queueing_models(
             fresh.write_text(result.page(), encoding="utf-8")
 
     def render() -> None:
-        table("Queueing models and simulation, 99.9 % intervals", COLUMNS, result.cells())
         say(result.verdict())
+        table("Queueing models and simulation, 99.9 % intervals", COLUMNS, result.cells())
 
     emit(result.to_json(), json, render)
 

@@ -77,7 +77,6 @@ def gavel2020(
             for p in result.points
         ]
         columns = ["policy", "jobs an hour", "ours", "published", "difference", "saturated"]
-        table(f"Mean completion time, h, trace '{trace}'", columns, rows)
         for name in result.policies:
             worst = result.largest(name)
             if worst is not None:
@@ -87,6 +86,7 @@ def gavel2020(
                 say(
                     f"{name}: least rate tried that is saturated {_rate(ours)} jobs an hour, published {_rate(published)}"
                 )
+        table(f"Mean completion time, h, trace '{trace}'", columns, rows)
 
     emit(result.to_json(), json, render)
 
@@ -126,6 +126,8 @@ def tiresias60(
             ]
             for r in result.summary().to_dicts()
         ]
+        same, all_ends = (int(result.summary()[column].sum()) for column in ("same_end", "jobs"))
+        say(f"{same:,} of {all_ends:,} jobs end at the published second.")
         table("Ends as published, and mean completion times, s", ["policy", "same end", "ours", "published"], rows)
         for name in policy or POLICIES:
             if name in NOT_THE_ENGINE:
@@ -168,6 +170,8 @@ def pollux2021(
         )
 
     def render() -> None:
+        for name in policy or POLICIES:
+            say(f"{name}: largest difference to the published means {percent(result.largest_difference(name), 2)}")
         rows = [
             [
                 r["policy"],
@@ -185,7 +189,5 @@ def pollux2021(
         ]
         columns = ["application", "error", "above 8 GPUs, fitted to at most 8"]
         table("Mean error of fitted step times", columns, fits)
-        for name in policy or POLICIES:
-            say(f"{name}: largest difference to the published means {percent(result.largest_difference(name), 2)}")
 
     emit(result.to_json(), json, render)

@@ -8,6 +8,7 @@ import polars as pl
 
 from gputwin.core.units import MINUTE, format_duration, percent
 from gputwin.simulation.cause_words import cause_words, has_rounds
+from gputwin.simulation.policy import FAIRNESS
 from gputwin.simulation.result import SimulationResult
 from gputwin.simulation.scenario_parts import NO_RULE
 
@@ -103,4 +104,12 @@ def _cause(result: SimulationResult) -> str:
 def _left(result: SimulationResult) -> str:
     outcomes = result.summary["outcomes"]
     never = outcomes.get("never_fits", 0)
-    return f"{never:,} of {result.summary['jobs']:,} jobs can never run on this cluster." if never else ""
+    if not never:
+        return ""
+    under = " under its quotas" if _has_quotas(result) else ""
+    return f"{never:,} of {result.summary['jobs']:,} jobs can never run on this cluster{under}."
+
+
+def _has_quotas(result: SimulationResult) -> bool:
+    fairness = result.scenario.fairness if "scenario" in result.manifest else None
+    return fairness is not None and (fairness.policy.name == "quota" or FAIRNESS.get(fairness.policy.name).queues)
