@@ -104,9 +104,8 @@ def expected(study: ForecastStudy) -> TablePart:
                 )
             )
     kinds = {"series": Kind.TEXT, "in": Kind.TEXT, "expected": Kind.NUMBER, "80 % interval": Kind.NUMBER}
-    kinds |= {"unit": Kind.TEXT, "model": Kind.TEXT, "gain": Kind.NUMBER}
-    note = "Gain: how much smaller the typical error (RMSE) was than the last value's, on the test part."
-    return TablePart("What is expected", kinds, tuple(rows), note)
+    kinds |= {"unit": Kind.TEXT, "model": Kind.TEXT, "gain on last value": Kind.NUMBER}
+    return TablePart("What is expected", kinds, tuple(rows))
 
 
 def main_series(study: ForecastStudy) -> str:
