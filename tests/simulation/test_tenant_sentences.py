@@ -19,6 +19,11 @@ def test_who_waits_for_a_quota_is_named_first() -> None:
     assert found[0] == "llm waits 900 GPU-hours for quota or fairness, 90.0 % of all waiting."
 
 
+def test_jobs_without_a_tenant_are_not_called_one() -> None:
+    found = view({("unknown", "quota_or_fairness"): 900.0, ("vision", "gpu_shortage"): 100.0}).sentences()
+    assert found[0].startswith("Jobs of unknown tenants wait 900 GPU-hours for quota or fairness, ")
+
+
 def test_little_waiting_for_a_quota_is_not_the_news() -> None:
     found = view({("llm", "quota_or_fairness"): 5.0, ("vision", "gpu_shortage"): 95.0}).sentences()
     assert not any("quota" in sentence for sentence in found)

@@ -120,6 +120,11 @@ def _does(tenant: str, verb: str, who: str) -> str:
     return f"{tenant} {verb}s"
 
 
+def who_does(tenant: str, verb: str, who: str) -> str:
+    """Return the beginning of a sentence that says what a tenant does: "llm waits", "Jobs of unknown tenants wait"."""
+    return _begins(_does(tenant, verb, who))
+
+
 def _begins(text: str) -> str:
     """Return a sentence that begins with a word of ours in upper case; a tenant's name stays as it is."""
     return f"J{text[1:]}" if text.startswith("jobs of unknown ") else text

@@ -105,7 +105,10 @@ def expected(study: ForecastStudy) -> TablePart:
             )
     kinds = {"series": Kind.TEXT, "in": Kind.TEXT, "expected": Kind.NUMBER, "80 % interval": Kind.NUMBER}
     kinds |= {"unit": Kind.TEXT, "model": Kind.TEXT, "gain": Kind.NUMBER}
-    note = "Gain: how much smaller the typical error (RMSE) was than the last value's, on the test part."
+    note = (
+        "Gain: how much smaller the typical error (RMSE) was than the last value's, on the test part, where the model was "
+        "chosen anew at each bin by the errors before it (auto); one model's own gain differs."
+    )
     return TablePart("What is expected", kinds, tuple(rows), note)
 
 
