@@ -57,6 +57,13 @@ def test_a_queue_too_short_to_fill_a_bin_is_not_called_none() -> None:
     assert "queues" not in found
 
 
+def test_tasks_that_ran_for_no_time_are_analyzed_though_nothing_was_ever_held() -> None:
+    tasks = [task(str(i), 60 * i, 60 * i + 5, 60 * i + 5, gpu_model="A100") for i in range(30)]
+    analysis = of({"tasks": tasks})
+    assert analysis.table("cluster", "by_gpu_model") is None
+    assert {r["gpus"] for r in rows(analysis, "cluster", "over_time")} == {0.0}
+
+
 def test_metrics_and_classes_read_as_words() -> None:
     assert [
         metric(name) for name in ("gpu_duty_percent", "lora_load_ms", "qps_api", "request_rate_per_s", "queue_length")

@@ -11,6 +11,7 @@ import pytest
 from gputwin.autoscaling.compare import FORESIGHT, Comparison, Options, compare
 from gputwin.autoscaling.serving.system import Load, Slots
 from gputwin.autoscaling.serving.workload import Service
+from gputwin.autoscaling.verdict import verdicts
 from gputwin.core.errors import UserError
 from gputwin.core.rng import stream
 
@@ -45,6 +46,25 @@ def test_no_rule_costs_less_than_the_bound(compared: Comparison) -> None:
         is_within = row.shown_on.violation_minutes <= 0.01 * row.shown_on.active_minutes
         assert not is_within or oracle.cost.total <= row.shown_on.cost.total
     assert compared.bound.total > 0.5 * compared.row(FORESIGHT).shown_on.cost.total
+
+
+def test_a_rule_that_is_cheaper_than_the_plan_in_hindsight_is_said_to_keep_the_target_less(
+    compared: Comparison,
+) -> None:
+    first, oracle = compared.rows[0], compared.row(FORESIGHT)
+    cheap = replace(
+        first.shown_on, violation_minutes=30, cost=replace(first.shown_on.cost, allocated=0.01, idle=0.0, penalty=0.0)
+    )
+    late = replace(oracle, shown_on=replace(oracle.shown_on, violation_minutes=5))
+    for plan, words in (
+        (oracle, "the plan in hindsight (the cheapest with at most 1.0 % of minutes over the target: "),
+        (late, "the plan in hindsight (the one with the fewest minutes over the target: "),
+    ):
+        rows = (replace(first, shown_on=cheap), *compared.rows[1:-1], plan)
+        (said, *_) = verdicts(replace(compared, rows=rows))
+        assert words in said
+        assert "best plan" not in said
+    assert "the best plan in hindsight" in verdicts(compared)[0]
 
 
 def test_figures_hang_together(compared: Comparison) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -27,6 +28,7 @@ TRACE = ("synthetic:philly?jobs=40", "--cluster", "homogeneous:4x8")
         ("--quota a=16,a=8", "'a' is given twice"),
         ("--quota a=16 --tenant a:gpus=8", "its terms have gpus already"),
         ("--elastic afs:curves=drawn,scaling_exponent=0.8", "both say how fast jobs are"),
+        ("--interference built-in --sharing exclusive", "--interference has no effect under --sharing exclusive"),
     ],
 )
 def test_what_cannot_act_is_refused(options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -42,6 +44,9 @@ def test_what_cannot_act_is_refused(options: str, words: str, capsys: pytest.Cap
         ("--speed A100=2", "speed of A100 has no effect: no GPU of homogeneous:4x8 is one"),
         ("--power-limit A100=150", "power.limits of A100 has no effect"),
         ("--checkpoint interval=30m,save=20s", "checkpoints have no effect: nothing stops or resizes a job"),
+        ("--priorities 0=0.5,1=0.5", "drawn priorities have no effect: no rule goes by them"),
+        ("--locality rack=10m", "locality of a rack has no effect: no node of homogeneous:4x8 has a rack"),
+        ("--interference built-in", "interference has no effect: every job asks for whole GPUs"),
     ],
 )
 def test_what_changes_nothing_here_is_noted(options: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,6 +86,46 @@ def test_the_format_of_raw_files_is_refused_for_what_is_a_trace_already(capsys: 
 def test_demand_cannot_grow_to_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["plan", *TRACE, "--target", "p95_wait=1h", "--growth", "0", "-q"]) == 2
     assert "--growth 0: give a positive factor" in capsys.readouterr().err
+
+
+def _with_limits(folder: Path, instances: int) -> list[str]:
+    """Return a log of two jobs with requested times, the first a gang, and the cluster it runs on."""
+    log = folder / "theta.csv"
+    log.write_text(
+        "job,user,project,gpu_num,node_num,submit_time,wait_time,run_time,wall_time,node_hour,new_status\n"
+        f"1,a,p,{instances},{instances},1663833600,0,600,3600,1.5,Passed\n2,a,p,1,1,1663833660,0,600,3600,0.2,Passed\n"
+    )
+    return [str(log), "--cluster", "homogeneous:4x8"]
+
+
+@pytest.mark.parametrize(("instances", "noted"), [(9, True), (8, False)])
+def test_gangs_that_no_node_can_hold_do_not_wait_for_one(
+    instances: int, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", *_with_limits(tmp_path, instances), "--locality", "node=10m", "--json", "-q"]) == 0
+    assert ("locality of a node has no effect: no job is a gang" in capsys.readouterr().err) == noted
+
+
+@pytest.mark.parametrize(
+    ("options", "noted"),
+    [
+        ("--order fifo", True),
+        ("--order las", True),
+        ("--fairness drf", True),
+        ("--order sjf", False),
+        ("--order srtf", False),
+        ("--order slurm-multifactor", False),
+        ("--backfill easy", False),
+        ("--fairness wfq", False),
+        ("--fairness themis", False),
+    ],
+)
+def test_predictions_that_no_rule_asks_for_are_noted(
+    options: str, noted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = ["simulate", *_with_limits(tmp_path, 8), "--predict", "requested", *options.split(), "--json", "-q"]
+    assert main(run) == 0
+    assert ("predictions have no effect: order" in capsys.readouterr().err) == noted
 
 
 @pytest.mark.parametrize("options", ["--mtbf 30d --repair 2h", "--order srtf"])

@@ -45,6 +45,9 @@ def test_a_bad_cell_is_told_in_words_of_the_form_and_can_be_accepted(client: Tes
     more = {**options, "lenient": "true"}
     taken = ended(client, client.post("/api/traces", files={"files": ("bad.csv", log)}, data=more).json())
     assert taken["state"] == "done", taken
+    findings = client.get(f"/api{taken['page']}/quality").json()["findings"]
+    assert "bad.csv" in {f["table"] for f in findings}
+    assert not [f for f in findings if "/" in f["table"]]
     assert client.delete(f"/api{taken['page']}").status_code == 204
 
 

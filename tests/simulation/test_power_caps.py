@@ -106,6 +106,8 @@ def test_caps_that_cannot_be_kept_are_refused():
         run([(0, 1, 1, 1000)], PAIR, power={"node_watts": 700.0})
     with pytest.raises(UserError, match=r"leaves each GPU of node 0 80 W when all are busy.*give more, or over=wait"):
         run([(0, 1, 1, 1000)], PAIR, power={"node_watts": 816.0})
+    with pytest.raises(UserError, match=r"67 W when all are busy, and a GPU of unknown model takes at least 72;"):
+        run([(0, 1, 1, 1000)], (NodeGroup("n", 1, gpus=2),), power={"node_watts": 790.0})
     with pytest.raises(UserError, match="needs the rack of each node"):
         run([(0, 1, 1, 1000)], PAIR, power={"rack_watts": 5000.0})
     with pytest.raises(UserError, match="do not go with speed 'spread'"):

@@ -104,3 +104,14 @@ def test_usage_without_dates_to_join_is_refused(tmp_path: Path) -> None:
     options = Options(mapping=parse_map("job_id=id,submit=t"), usage=(tmp_path / "gpu.json",))
     with pytest.raises(InputError, match="the trace's times have none"):
         ingest([tmp_path / "jobs.csv"], options=options)
+
+
+def test_describe_counts_what_was_used_where_there_is_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    files = [str(path) for path in sample.write(tmp_path)]
+    assert main(["describe", *files, "-q"]) == 0
+    counted = [
+        line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("records of what was used")
+    ]
+    assert [line[-1] for line in counted] == [str(sample.ROWS["usage"])]

@@ -86,9 +86,9 @@ def cluster(tasks: Frame, facts: TaskFacts, nodes: pl.DataFrame) -> Topic | None
             pl.when(pl.col("capacity") > 0).then(pl.col("gpus") / pl.col("capacity")).alias("gpus_share")
         )
         largest = by_model.group_by("gpu_model").agg(pl.col("gpus").sum()).sort("gpus", descending=True)
-        tables["by_gpu_model"] = by_model.filter(
-            pl.col("gpu_model").is_in(largest["gpu_model"].head(_MODELS_SHOWN).to_list())
-        )
+        shown = by_model.filter(pl.col("gpu_model").is_in(largest["gpu_model"].head(_MODELS_SHOWN).to_list()))
+        if shown.height:
+            tables["by_gpu_model"] = shown
     return Topic("cluster", "Cluster", tables, (*_remarks(tables), *_endless(tasks, series), *remarks), _NOTES)
 
 

@@ -28,7 +28,7 @@ def occupancy(
 
     A row is in force from `begin` to `end` s. Averages are over the part of the bin that lies in the window, so that
     they weigh by `seconds`. They are exact: what was in force at the bin's start, plus each start's and minus each end's
-    amount times the part of the bin that is left.
+    amount times the part of the bin that is left. Groups of which nothing was ever in force have no rows.
     """
     known = frame.with_columns(**{c: nw.col(c).clip(window.begin, window.until) for c in (begin, end)})
     known = known.filter(~nw.col(begin).is_null() & ~nw.col(end).is_null() & (nw.col(end) > nw.col(begin)))
@@ -53,6 +53,10 @@ def occupancy(
             columns[name] = np.where(seconds > 0, level / part_seen, 0.0)
         labels = {c: pl.Series(c, [v] * bins.count, own.schema[c]) for c, v in zip(by, group, strict=True)}
         found.append(pl.DataFrame({"begin": bins.begins(), "seconds": seconds, **labels, **columns}))
+    if not found:
+        numbers = dict.fromkeys(("begin", "seconds"), pl.Float64)
+        kinds = {column: steps.schema[column] for column in by}
+        return pl.DataFrame(schema={**numbers, **kinds, **dict.fromkeys(amounts, pl.Float64)})
     return pl.concat(found)
 
 

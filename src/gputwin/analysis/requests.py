@@ -21,8 +21,9 @@ _FEWEST = 20
 _MOST_BINS = 50_000
 _NOTES = (
     "Rates are over the time from the first to the last request; the peak is the fullest minute.",
-    "A session is a chain of requests each of which begins with all prefix blocks of an earlier one; the gap is from one "
-    "turn's arrival to the next. Blocks seen before are what an unlimited prefix cache could have kept.",
+    "A session is a chain of requests each of which begins with all prefix blocks of an earlier one but the last, which "
+    "may be partly filled; one block alone, often a system prompt, makes no session. The gap is from one turn's arrival to "
+    "the next. Blocks seen before are what an unlimited prefix cache could have kept.",
     "A client's CV is that of the gaps between its requests: 1 is a Poisson process, more is bursty.",
 )
 

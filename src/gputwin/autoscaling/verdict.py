@@ -8,6 +8,7 @@ from gputwin.core.units import format_duration, percent, short_duration
 
 if TYPE_CHECKING:
     from gputwin.autoscaling.compare import Comparison
+    from gputwin.autoscaling.score import Score
 
 
 _SAME = 0.0005
@@ -32,8 +33,8 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
     said.append(
         f"{which}: {lowest.cost.total:,.2f} ({cost_unit(c)}), with "
         f"{lowest.violation_minutes:,} of {lowest.active_minutes:,} minutes over the target. That is "
-        f"{_against(lowest.cost.total, oracle.cost.total)} the best plan in hindsight ({oracle.cost.total:,.2f}); no plan "
-        f"can cost less than {c.bound.total:,.2f}."
+        f"{_against(lowest.cost.total, oracle.cost.total)} {_plan_words(c, lowest)}; no plan can cost less than "
+        f"{c.bound.total:,.2f}."
     )
     if "hybrid" in names and "hpa" in names:
         ours, theirs = c.row("hybrid").shown_on, c.row("hpa").shown_on
@@ -52,6 +53,18 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
     said.append(_paid_over(c))
     said.append(f"The forecast is {c.outlook.model}, in bins of {short_duration(c.outlook.bin_seconds)}.")
     return tuple(said)
+
+
+def _plan_words(c: Comparison, lowest: Score) -> str:
+    """Return the plan in hindsight with its cost; where a rule is cheaper, also what the plan is the best at."""
+    from gputwin.autoscaling.compare import FORESIGHT
+
+    plan, budget = c.row(FORESIGHT).shown_on, c.options.violation_budget
+    if plan.cost.total <= (1 + _SAME) * lowest.cost.total:
+        return f"the best plan in hindsight ({plan.cost.total:,.2f})"
+    kept = plan.violation_minutes <= budget * max(plan.active_minutes, 1)
+    by = f"the cheapest with at most {percent(budget, 1)} of minutes" if kept else "the one with the fewest minutes"
+    return f"the plan in hindsight ({by} over the target: {plan.cost.total:,.2f}, {plan.violation_minutes:,} minutes)"
 
 
 def _paid_over(c: Comparison) -> str:

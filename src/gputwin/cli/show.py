@@ -71,6 +71,7 @@ def show_description(d: Description) -> None:
         "nodes": d.nodes,
         "GPUs": d.gpus,
         "requests": d.requests,
+        "records of what was used": d.tables.get("usage", 0),
         "tasks complete": d.tasks_complete,
         "tasks without submit and start": d.tasks_without_submit_and_start,
         "tasks running at the beginning": d.tasks_already_running,

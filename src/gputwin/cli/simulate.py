@@ -215,7 +215,7 @@ def run(
     from gputwin.studies.comparison import check_same_trace, compare, label_runs
     from gputwin.traces.locate import open_trace
 
-    check_acts(given_options(context), elastic, faults)
+    check_acts(given_options(context), elastic, faults, share)
     fields = {
         "format": format,
         "cluster": cluster,

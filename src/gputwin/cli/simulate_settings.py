@@ -10,7 +10,7 @@ _CAUSES = ("preset", "gpu_mtbf", "rack_mtbf", "log", "maintenance_period")
 """Settings of --faults that make a node fail or go, beside mtbf."""
 
 
-def check_acts(given: Collection[str], elastic: str = "", faults: str = "") -> None:
+def check_acts(given: Collection[str], elastic: str = "", faults: str = "", sharing: str = "") -> None:
     """Raise a user error for the first option that was given and cannot act beside the others; `given` are their names."""
     from gputwin.core.errors import UserError
     from gputwin.simulation.elasticity.sizes import SHRINK
@@ -30,6 +30,10 @@ def check_acts(given: Collection[str], elastic: str = "", faults: str = "") -> N
         for name in ("order", "backfill", "slurm_conf"):
             if who in given and name in given:
                 raise UserError(f"{_flag(who)} decides who runs, so {_flag(name)} has no effect; leave out one of them")
+    if "interference" in given and sharing == "exclusive":
+        raise UserError(
+            "--interference has no effect under --sharing exclusive, where no two jobs are on one GPU; leave out one of them"
+        )
     known = settings_of("--faults", faults) or {}
     for name in ("mtbf", "repair"):
         if name in given and name in known:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from gputwin.simulation.simulate import simulate_scenario
 from gputwin.simulation.use import use_of
 from gputwin.simulation.waits_by_tenant import by_tenant
 from gputwin.studies.store import RunStore
-from gputwin.traces.dataset import Trace
+from gputwin.traces.dataset import Trace, TraceMeta
 from gputwin.traces.ingest import Options, ingest
 from gputwin.traces.readers.mapped import parse_map
 
@@ -59,9 +60,19 @@ def read_upload(
         mapping = parse_map(map, "tasks", zone or None) if map else None
         options = Options(format=format, lenient=lenient, mapping=mapping, guess=guess, zone=zone or None)
         trace = ingest([Path(f) for f in files], options=options, progress=step)
+        trace.meta = _by_names(trace.meta, folder)
         return _keep(trace, Path(traces), name)
     except UserError as error:
         raise UserError(str(error).replace(f"{folder}/", "")) from None
+
+
+def _by_names(meta: TraceMeta, folder: str) -> TraceMeta:
+    """Return the record, whose findings name uploaded files without the folder where they were for a moment."""
+    found = tuple(
+        replace(f, table=f.table.replace(f"{folder}/", ""), detail=f.detail.replace(f"{folder}/", ""))
+        for f in meta.findings
+    )
+    return replace(meta, findings=found)
 
 
 def make_trace(*, step: Step, traces: str, name: str, jobs: int, seed: int) -> dict[str, Any]:

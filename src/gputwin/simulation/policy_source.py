@@ -47,6 +47,12 @@ def named(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
+def reads(function: Callable[..., Any], field: str) -> bool:
+    """Return whether the function, or one it calls, reads a field of this name."""
+    plain = _python_of(function)
+    return plain is not None and any(field in _names(part.__code__) for part in _parts(plain))
+
+
 @cache
 def _rename(function: FunctionType) -> None:
     """Put a digest of its sources into the function's qualified name, by which Numba names its cache."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,6 +31,7 @@ from gputwin.simulation.scenario_settings import caps_of, elastic_plan_of
 from gputwin.simulation.segments import has_changes
 from gputwin.simulation.shared import with_kinds
 from gputwin.simulation.use import use_of
+from gputwin.simulation.without_effect import without_effect
 from gputwin.simulation.workload import Workload, with_load, workload_of
 from gputwin.traces.dataset import Trace
 from gputwin.traces.locate import open_trace
@@ -97,10 +98,11 @@ def simulate_scenario(
     """
     opened = trace_of(scenario.check(), trace)
     target = cluster_of_scenario(scenario, opened) if cluster is None else cluster
-    for doubt in _without_effect(scenario, target):
-        note(doubt)
     part = part_of(scenario, opened)
     workload = workload_of_scenario(scenario, part, target, predictions, note)
+    predicts = predictions is not None or scenario.prediction != "oracle"
+    for doubt in without_effect(scenario, workload, target, predicts):
+        note(doubt)
     if scenario.gpu_sharing is not None and scenario.gpu_sharing.name == "mig" and (taken := table_taken(target)):
         note(taken)
     outcome = run(
@@ -129,17 +131,6 @@ def simulate_scenario(
         "scenario": scenario.with_(trace_fingerprint=opened.meta.fingerprint or None).to_data(),
     }
     return replace(result, manifest={**result.manifest, **described})
-
-
-def _without_effect(scenario: Scenario, cluster: Cluster) -> Iterator[str]:
-    """Yield what the scenario says of the run that changes nothing on this cluster."""
-    there = {group.gpu_model for group in cluster.groups}
-    speeds, power = scenario.speed, scenario.power
-    by_model = {"speed": speeds.by_model if speeds else {}, "power.limits": power.limits if power else {}}
-    for field, values in by_model.items():
-        if absent := sorted(set(values) - there):
-            models = ", ".join(sorted(filter(None, there))) or "none that are named"
-            yield f"{field} of {', '.join(absent)} has no effect: no GPU of {cluster.name} is one; its models: {models}"
 
 
 def name_of(trace: Trace) -> str:

@@ -49,8 +49,12 @@ def rules_words(result: SimulationResult) -> str:
     rules = result.manifest["scheduler"]
     if planner := (result.manifest.get("planner") or {}).get("planner"):
         return f"planner {planner}, placement {rules['placement']}"
-    said = f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"
     scenario = result.manifest.get("scenario", {})
+    if elastic := (scenario.get("elasticity") or {}).get("policy"):
+        return f"sizes by {elastic}, placement {rules['placement']}"
+    said = f"order {rules['order']}, backfill {rules['backfill']}, placement {rules['placement']}"
+    if preemption := scenario.get("preemption"):
+        said += f", preemption {preemption}"
     if scenario.get("sharing", "fraction") != "fraction":
         said += f", sharing {scenario['sharing']}"
     fairness = scenario.get("fairness")

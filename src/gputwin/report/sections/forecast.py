@@ -105,7 +105,8 @@ def expected(study: ForecastStudy) -> TablePart:
             )
     kinds = {"series": Kind.TEXT, "in": Kind.TEXT, "expected": Kind.NUMBER, "80 % interval": Kind.NUMBER}
     kinds |= {"unit": Kind.TEXT, "model": Kind.TEXT, "gain on last value": Kind.NUMBER}
-    return TablePart("What is expected", kinds, tuple(rows))
+    note = "The model is chosen anew at each bin by the errors before it (auto): one model's own gain on the test part differs."
+    return TablePart("What is expected", kinds, tuple(rows), note)
 
 
 def main_series(study: ForecastStudy) -> str:

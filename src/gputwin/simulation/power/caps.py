@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from gputwin.core.errors import UserError
 from gputwin.simulation.engine.state.records import WHOLE, Machines
-from gputwin.simulation.power.devices import SERVER_WATTS, SERVER_WATTS_PER_GPU, gpu_power
+from gputwin.simulation.power.devices import SERVER_WATTS, SERVER_WATTS_PER_GPU, UNKNOWN, gpu_power
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -93,8 +93,9 @@ def speed_rows(caps: PowerCaps, models: tuple[str, ...], machines: Machines) -> 
         gpu = gpu_power(models[nodes["model"][n]])
         if full[n] < gpu.least_limit:
             raise UserError(
-                f"power cap leaves each GPU of node {n} {full[n]:g} W when all are busy, and a {gpu.model} takes at least "
-                f"{gpu.least_limit:g}; give more, or over=wait"
+                f"power cap leaves each GPU of node {n} {full[n]:g} W when all are busy, and a GPU of "
+                f"{'unknown model' if gpu is UNKNOWN else f'model {gpu.model}'} takes at least {gpu.least_limit:g}; "
+                "give more, or over=wait"
             )
     return rows
 
