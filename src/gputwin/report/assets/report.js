@@ -119,6 +119,19 @@
         Object.assign(layout.annotations[i], { x: 0.5, y: top });
       }
     };
+    // The many columns of a matrix are numbered, and the rows of the same names have these numbers too: the numbers by name.
+    const numbered = (data, layout) => {
+      const [matrix] = data;
+      const names = matrix?.type === "heatmap" ? matrix.x : [];
+      if (names.length <= PHONE.cells || names.some((name) => !matrix.y.includes(name))) return new Map();
+      const ticktext = names.map((_, i) => String(i + 1));
+      Object.assign(layout.xaxis, { tickmode: "array", tickvals: names, ticktext, tickangle: 0, tickfont: { size: 8 } });
+      if (matrix.colorbar) {
+        const title = { ...matrix.colorbar.title, side: "top" };
+        Object.assign(matrix.colorbar, { title, orientation: "h", x: 0.5, y: 1, yanchor: "bottom", thickness: 8 });
+      }
+      return new Map(names.map((name, i) => [name, i + 1]));
+    };
     const isPhone = (place) => place.clientWidth < PHONE.width;
     const forPhone = (layout, data) => {
       if (layout.meta?.panels) stack(layout, layout.meta.panels);
@@ -126,13 +139,17 @@
       // Names of rows are the rows themselves, or stand beside their places.
       const places = rows.length ? rows : layout.yaxis?.tickvals ?? [];
       const names = rows.length ? rows : layout.yaxis?.ticktext ?? [];
-      if (names.some((name) => String(name).length > PHONE.long)) {
-        const ticktext = names.map((name) => inLines(String(name).replace(LONG_ID, "$1…$2"), PHONE.beside));
+      const columns = numbered(data, layout);
+      if (columns.size || names.some((name) => String(name).length > PHONE.long)) {
+        const ticktext = names.map((name) => {
+          const short = String(name).replace(LONG_ID, "$1…$2");
+          return inLines(columns.has(name) ? `${columns.get(name)} ${short}` : short, PHONE.beside);
+        });
         layout.height += PHONE.line * names.length * (Math.max(...ticktext.map((text) => text.split("<br>").length)) - 1);
         layout.yaxis = { ...layout.yaxis, tickmode: "array", tickvals: places, ticktext };
       }
       for (const key of Object.keys(layout)) {
-        if (!/^xaxis/.test(key)) continue;
+        if (!/^xaxis/.test(key) || columns.size) continue;
         const labels = layout[key].type === "category" ? new Set(data.flatMap((trace) => trace.x ?? [])) : [];
         if (labels.size > PHONE.labels) Object.assign(layout[key], { tickangle: -90, dtick: 1 });
       }
@@ -140,7 +157,12 @@
       for (const trace of data) if (trace.texttemplate && (trace.x ?? []).length > PHONE.cells) trace.texttemplate = "";
       // A legend beside the figure goes above it.
       if (layout.legend?.orientation === "v") layout.legend = { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" };
-      if (layout.showlegend && data.length > MANY_NAMES) layout.height += PHONE.name * (data.length - MANY_NAMES);
+      // A long one makes the figure higher, instead of scrolling within half of it.
+      const entries = layout.showlegend ? data.filter((trace) => trace.showlegend !== false).length : 0;
+      if (entries > MANY_NAMES) {
+        layout.height += PHONE.name * (entries - MANY_NAMES + (layout.height < ORDINARY_HEIGHT ? MANY_NAMES / 2 : 0));
+        layout.legend = { ...layout.legend, maxheight: PHONE.name * (entries + 2) };
+      }
     };
     // A title is in the middle of its axis, which long names beside it move to one side.
     const fitTitles = (place) => {
