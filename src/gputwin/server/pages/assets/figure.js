@@ -1,3 +1,5 @@
+import { keep } from "/assets/quantities.js";
+
 // A figure: drawn when it comes into sight, drawn again in the other theme's colours, its data to be saved.
 const config = {
   responsive: true,
@@ -24,7 +26,7 @@ export default {
     <figure>
       <h3>{{ part.title }}</h3>
       <div ref="plot" class="plot" role="group" :aria-label="part.title" :style="{ height: part.height + 'px' }"></div>
-      <figcaption>{{ part.caption }}
+      <figcaption>{{ keep(part.caption) }}
         <button type="button" class="small" @click="save" :aria-label="'Data of ' + part.title + ' as CSV'">Data (CSV)</button>
       </figcaption>
     </figure>`,
@@ -44,6 +46,7 @@ export default {
     this.watcher.disconnect();
   },
   methods: {
+    keep,
     async draw() {
       const themes = await load();
       const { data, layout } = JSON.parse(JSON.stringify(this.part.figure));
