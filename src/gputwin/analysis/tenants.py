@@ -113,16 +113,17 @@ def with_charges(totals: pl.DataFrame, charges: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _does(tenant: str, verb: str, who: str) -> str:
+def does(tenant: str, verb: str, who: str) -> str:
     """Return who does it: of those whose name is not known, and of those too many to name, there are several."""
     if tenant in (OTHERS, UNKNOWN):
         return f"{tenant} together {verb}" if tenant == OTHERS else f"jobs of unknown {who}s {verb}"
-    return f"{tenant} {verb}s"
+    return f"{who} {tenant} {verb}s" if tenant[:1].isdigit() else f"{tenant} {verb}s"
 
 
-def _begins(text: str) -> str:
+def begins(text: str) -> str:
     """Return a sentence that begins with a word of ours in upper case; a tenant's name stays as it is."""
-    return f"J{text[1:]}" if text.startswith("jobs of unknown ") else text
+    ours = ("jobs of unknown ", *(f"{who} {digit}" for who in OWNERS for digit in "0123456789"))
+    return f"{text[:1].upper()}{text[1:]}" if text.startswith(ours) else text
 
 
 def _holds_most(table: pl.DataFrame, who: str) -> list[Remark]:
@@ -131,7 +132,7 @@ def _holds_most(table: pl.DataFrame, who: str) -> list[Remark]:
     if held.height < 2:
         return []
     top = held.row(0, named=True)
-    text = f"{_begins(_does(top['tenant'], 'hold', who))} most of {table.height:,} {who}s: "
+    text = f"{begins(does(top['tenant'], 'hold', who))} most of {table.height:,} {who}s: "
     return [Remark(f"{text}{share(top['gpu_hour_share'])} of all GPU-hours.")]
 
 
@@ -151,7 +152,7 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame, who: str = "tenant") 
             continue
         remarks.append(
             Remark(
-                f"{_begins(_does(most['tenant'], 'wait', who))} most for GPUs that somebody holds: "
+                f"{begins(does(most['tenant'], 'wait', who))} most for GPUs that somebody holds: "
                 f"{most['waited_gpu_hours']:,.0f} GPU-hours, "
                 f"{share(most['waited_gpu_hours'] / total)} of all such waiting; the mean wait is "
                 f"{format_duration(most['mean_wait_seconds'])}."
@@ -167,17 +168,17 @@ def remarks_on(table: pl.DataFrame, charges: pl.DataFrame, who: str = "tenant") 
         pair = between.filter(pl.col("holding") == top["tenant"]).row(0, named=True)
         remarks.append(
             Remark(
-                f"{_begins(_does(top['tenant'], 'hold', who))} most of what others wait for: "
+                f"{begins(does(top['tenant'], 'hold', who))} most of what others wait for: "
                 f"{top['others_wait_gpu_hours']:,.0f} GPU-hours, "
                 f"{share(top['others_wait_gpu_hours'] / for_others)} of all waiting for what others hold, with "
-                f"{share(top['gpu_hour_share'])} of all GPU-hours; {_does(pair['waiting'], 'wait', who)} for that most "
+                f"{share(top['gpu_hour_share'])} of all GPU-hours; {does(pair['waiting'], 'wait', who)} for that most "
                 f"({pair['gpu_hours']:,.0f} GPU-hours).",
                 top["others_wait_gpu_hours"] / for_others > 1.5 * (top["gpu_hour_share"] or 1.0),
             )
         )
         if "used_share" in table.columns and top.get("used_share") is not None:
             remarks.append(
-                Remark(f"{_begins(_does(top['tenant'], 'use', who))} {share(top['used_share'])} of the GPU time held.")
+                Remark(f"{begins(does(top['tenant'], 'use', who))} {share(top['used_share'])} of the GPU time held.")
             )
     # Whether jobs of nobody known are the same tenant's is not known either.
     own_total = float(charges.filter(is_own & (pl.col("waiting") != UNKNOWN))["gpu_hours"].sum())

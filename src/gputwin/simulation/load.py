@@ -190,7 +190,7 @@ def _verdict(check: LoadCheck) -> str:
         )
     else:
         sentences.append(
-            f"The trace fits with room: at most {percent(worst.peak_at_most)} of {said(worst)} is ever asked for."
+            f"The trace fits with room: at most {percent(crowded.peak_at_most, 1)} of {said(crowded)} is ever asked for."
         )
     never = int(check.never_fit["tasks"].sum())
     if never:

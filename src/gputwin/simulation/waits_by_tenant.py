@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 
 from gputwin.analysis.blocking import blocking
-from gputwin.analysis.tenants import remarks_on, with_charges
+from gputwin.analysis.tenants import begins, does, remarks_on, with_charges
 from gputwin.analysis.words import share
 from gputwin.core.display import Shown
 from gputwin.core.errors import UserError, shorten
@@ -62,7 +62,7 @@ class TenantView(Shown):
         top = other.sort("gpu_hours", "tenant", descending=[True, False]).row(0, named=True)
         cause = cause_words(top["cause"], self.has_rounds)
         return [
-            f"{top['tenant']} waits {top['gpu_hours']:,.0f} GPU-hours {cause}, "
+            f"{begins(does(top['tenant'], 'wait', self.who))} {top['gpu_hours']:,.0f} GPU-hours {cause}, "
             f"{share(top['gpu_hours'] / total)} of all waiting."
         ]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from gputwin.analysis.tenants import UNKNOWN
+from gputwin.analysis.tenants import UNKNOWN, does
 from gputwin.core.units import format_duration
 from gputwin.simulation.waits_by_tenant import owner_of
 from gputwin.studies.comparison.compare import Comparison
@@ -66,7 +66,7 @@ def tenant_changes(compared: Comparison) -> list[str]:
             if is_shown
         ]
         words = [
-            f"{_wait(r['tenant'], who)} {format_duration(r[label])} instead of {format_duration(r[base])} on average"
+            f"{does(r['tenant'], 'wait', who)} {format_duration(r[label])} instead of {format_duration(r[base])} on average"
             for r in extremes
         ]
         gain, lose = (sum(1 for r in ranked if (r["change"] < 0) == is_gain) for is_gain in (True, False))
@@ -76,8 +76,3 @@ def tenant_changes(compared: Comparison) -> list[str]:
     if alike:
         sentences.append(f"{', '.join(alike)}: no {who}'s mean wait changes by more than a tenth.")
     return sentences
-
-
-def _wait(tenant: str, who: str) -> str:
-    """Return who waits: of those whose tenant is not known there are several."""
-    return f"jobs of unknown {who}s wait" if tenant == UNKNOWN else f"{tenant} waits"
