@@ -196,5 +196,7 @@ def _verdict(check: LoadCheck) -> str:
     if never:
         sentences.append(f"{never:,} of {check.tasks:,} tasks can never be placed, even on the empty cluster.")
     if check.tasks_without_duration:
-        sentences.append(f"{check.tasks_without_duration:,} tasks without a known duration are left out of the load.")
+        is_one = check.tasks_without_duration == 1
+        which = f"{check.tasks_without_duration:,} {'task' if is_one else 'tasks'} without a known duration"
+        sentences.append(f"{which} {'is' if is_one else 'are'} left out of the load.")
     return " ".join(sentences)

@@ -52,9 +52,14 @@ export default {
       const { data, layout } = JSON.parse(JSON.stringify(this.part.figure));
       layout.template = themes[window.gputwinTheme.name()];
       if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
-      if (!this.$refs.plot) return;
+      const plot = this.$refs.plot;
+      if (!plot) return;
+      const { isPhone, forPhone, fitTitles } = window.gputwinPhone;
+      if (isPhone(plot)) forPhone(layout, data);
+      plot.style.height = `${layout.height}px`;
       const image = { filename: this.part.id, scale: 2 };
-      await Plotly.react(this.$refs.plot, data, layout, { ...config, toImageButtonOptions: image });
+      await Plotly.react(plot, data, layout, { ...config, toImageButtonOptions: image });
+      if (isPhone(plot)) await fitTitles(plot);
       this.isDrawn = true;
       document.documentElement.dataset.drawn = Number(document.documentElement.dataset.drawn ?? 0) + 1;
     },
