@@ -117,7 +117,7 @@ def test_tasks_of_unknown_duration_are_left_out_and_counted() -> None:
     result = check_load(trace(*tasks), ONE_NODE)
     assert (result.tasks, result.tasks_without_duration) == (3, 1)
     assert result.loads[0].mean == pytest.approx(0.5)
-    assert "1 tasks without a known duration" in result.verdict
+    assert "1 task without a known duration" in result.verdict
     assert "no load can be computed" in check_load(trace({"submit_time": 2.0}), ONE_NODE).verdict
 
 
