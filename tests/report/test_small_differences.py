@@ -28,4 +28,4 @@ def test_what_is_too_long_ends_after_a_clause() -> None:
 
 def test_one_of_a_unit_is_singular() -> None:
     assert [in_unit(1.0, "GPUs"), in_unit(1.004, "RNICs"), in_unit(17.0, "GPUs")] == ["1 GPU", "1 RNIC", "17 GPUs"]
-    assert [in_unit(1.0, "GiB"), in_unit(1.0, "1/s")] == ["1 GiB", "1 1/s"]
+    assert [in_unit(1.0, "GiB"), in_unit(1.0, "1/s")] == ["1 GiB", "1/s"]

@@ -214,6 +214,26 @@ def test_runs_are_chosen_and_compared(page: Any, run: str, other_run: str) -> No
     assert "greedy" in page.locator(".verdict").inner_text()
 
 
+def test_many_labels_below_a_figure_stand_on_end_on_a_phone(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto("/traces/small")
+    _settle(page)
+    page.evaluate("() => { for (const part of document.querySelectorAll('details')) part.open = true; }")
+    figure = page.locator('[aria-label="Who waits for whom, GPU-hours"].plot')
+    figure.scroll_into_view_if_needed()
+    label = figure.locator(".xtick text").first
+    label.wait_for()
+    assert "rotate(-90" in label.get_attribute("transform")
+
+
+def test_a_form_names_its_fields_in_words(page: Any) -> None:
+    page.goto("/new?trace=small")
+    _settle(page)
+    text = page.locator("body").text_content()
+    assert "Mean time between failures of a GPU (s)" in text
+    assert not {"Gpu", "gpus", "mtbf"} & set(text.replace("(", " ").split())
+
+
 def test_policies_and_routes_are_read_whole_on_a_phone(page: Any) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     for address in ("/policies", "/rest"):
@@ -234,7 +254,7 @@ def test_gangs_larger_than_the_cluster_are_not_counted(page: Any, run: str) -> N
     table = page.get_by_role("table", name="Gangs of whole idle nodes")
     names = table.locator("th").all_inner_texts()
     nodes = int(table.locator("tbody tr").first.locator("td").nth(1).inner_text())
-    assert [int(name[3:]) for name in names if name.startswith("of ")][-1] <= nodes
+    assert [int(name.removeprefix("gangs of ")) for name in names if name.startswith("gangs of ")][-1] <= nodes
 
 
 def test_the_slider_moves_the_moment_by_keyboard(page: Any, run: str) -> None:

@@ -75,3 +75,21 @@ def test_a_trace_without_priorities_has_no_breakdown() -> None:
         trace_of([("llm", 0, 20, 0), ("llm", 4, 5, 0)]), Cluster("one", (NodeGroup("gpu", 1, 1),))
     )
     assert "priority" not in result.jobs.columns
+
+
+def test_who_held_what_it_needed_is_counted_over_all_of_its_wait() -> None:
+    """One GPU: j0 runs to 4, j1 takes its place for 2 s, and j2 at 8 for another 5 s: it starts at once and waits 7 s."""
+    rows = [("llm", 0.0, 20.0, 0), ("vision", 4.0, 2.0, 3), ("vision", 8.0, 5.0, 3)]
+    result = gputwin.simulate(
+        trace_of(rows),
+        Cluster("one", (NodeGroup("gpu", 1, 1),)),
+        order="priority:aging=0",
+        preemption="priority",
+    )
+    found = gputwin.explain(result, "j0")
+    assert found.wait_seconds == 7.0
+    assert [(h["job_id"], h["gpu_hours"] * 3600) for h in found.holders] == [
+        ("j2", pytest.approx(5.0)),
+        ("j1", pytest.approx(2.0)),
+    ]
+    assert "It waited 7 s in all, 0 s of it before it first started." in " ".join(found.story())

@@ -99,7 +99,8 @@ def test_what_ran_when_the_record_began_occupies_its_share_from_the_beginning() 
 def test_there_is_no_verdict_where_it_would_rest_on_what_is_unknown() -> None:
     lost = {"submit_time": 0.0, "start_time": 0.0, "gpu_count": 2}
     sure = check_load(trace(*THREE[:2], lost), Cluster("large", (NODE, NodeGroup("other", 1, gpus=6))))
-    assert "fits with room: at most 50 %" in sure.verdict
+    assert "fits with room: at most 50.0 %" in sure.verdict
+    assert "1 task without a known duration is left out of the load." in sure.verdict
     unsure = check_load(trace(*THREE[:2], lost), ONE_NODE)
     assert unsure.loads[0].mean == pytest.approx(0.5)
     assert unsure.loads[0].mean_at_most == pytest.approx(1.5)
@@ -116,7 +117,7 @@ def test_tasks_of_unknown_duration_are_left_out_and_counted() -> None:
     result = check_load(trace(*tasks), ONE_NODE)
     assert (result.tasks, result.tasks_without_duration) == (3, 1)
     assert result.loads[0].mean == pytest.approx(0.5)
-    assert "1 tasks without a known duration" in result.verdict
+    assert "1 task without a known duration" in result.verdict
     assert "no load can be computed" in check_load(trace({"submit_time": 2.0}), ONE_NODE).verdict
 
 

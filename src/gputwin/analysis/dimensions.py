@@ -9,6 +9,7 @@ import polars as pl
 
 from gputwin.analysis.clock import LocalClock
 from gputwin.analysis.tasks import GANG_LABELS, GPU_LABELS, JOB_LABELS, NO_LIMIT, TaskFacts
+from gputwin.analysis.words import amount, label
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
@@ -30,6 +31,12 @@ class Dimension(NamedTuple):
         if self.labels is not None and isinstance(value, int):
             return self.labels[value - (self.name == "weekday")]
         return str(value)
+
+    def tasks_of(self, group: str) -> str:
+        """Return which tasks a group is, as it stands in a sentence: "tasks that ask for over 8 and up to 16 GPUs"."""
+        if self.name == "gpu_request":
+            return f"tasks that ask for {amount(group, 'GPU')}"
+        return f"tasks of {self.title} {label(group)}"
 
 
 DIMENSIONS = (

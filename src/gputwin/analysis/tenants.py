@@ -120,7 +120,7 @@ def does(tenant: str, verb: str, who: str, *, first: bool = False) -> str:
     """
     if tenant == OTHERS:
         return f"{tenant} together {verb}"
-    if tenant != UNKNOWN and not tenant.isdigit():
+    if tenant != UNKNOWN and not tenant[:1].isdigit():
         return f"{tenant} {verb}s"
     said = f"jobs of unknown {who}s {verb}" if tenant == UNKNOWN else f"{who} {tenant} {verb}s"
     return f"{said[0].upper()}{said[1:]}" if first else said

@@ -94,5 +94,6 @@ def _held(analysis: Analysis) -> str:
         busy = series.select((seconds * (pl.col("queued") >= 1)).sum() / seconds.sum()).item()
         # Means over bins: with short queues none may reach one task though some wait.
         if busy > 0:
-            text += f"; {'all' if busy == 1 else f'{share(busy)} of'} the time at least one task queues"
+            queues = "at least one task queues"
+            text += f"; {queues} all the time" if busy == 1 else f"; {share(busy)} of the time {queues}"
     return f"{text}."

@@ -14,6 +14,12 @@ def duration(seconds: float | None) -> str:
     return format_duration(seconds)
 
 
+def over_or_none(p95_wait: float | None) -> str:
+    """Return how long one in twenty waits, below a tile; at least 95 % do not wait at all where the percentile is zero."""
+    no_wait = p95_wait is not None and p95_wait < 1e-3
+    return "95 % or more do not wait" if no_wait else f"one in twenty over {duration(p95_wait)}"
+
+
 def share(value: float | None) -> str:
     """Return a share as a percentage; one that is not nothing and not all is never rounded to it."""
     if value is None:

@@ -67,7 +67,9 @@ def _burst_remarks(tables: dict[str, pl.DataFrame]) -> list[Remark]:
     unit = unit_words(name)
     text = f"Tasks arrive {degree}: the busiest {unit} brings {times(r['peak_over_mean'])} the mean"
     if r["empty_share"] > 0:
-        text += f", and in {share(r['empty_share'])} of such intervals none arrives"
+        text += (
+            f"; none arrives in {share(r['empty_share'])} of all {f'spans of {unit}' if unit == name else f'{unit}s'}"
+        )
     text += "."
     remarks = [Remark(text)]
     if gaps["together_share"] > 0.2:

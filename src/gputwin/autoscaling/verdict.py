@@ -38,14 +38,8 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
     )
     if "hybrid" in names and "hpa" in names:
         ours, theirs = c.row("hybrid").shown_on, c.row("hpa").shown_on
-        cheaper = ours.cost.total <= theirs.cost.total
-        safer = ours.violation_minutes <= theirs.violation_minutes
-        said.append(
-            f"Hybrid costs {_against(ours.cost.total, theirs.cost.total)} HPA and violates the SLA in "
-            f"{ours.violation_minutes:,} {'minute' if ours.violation_minutes == 1 else 'minutes'} "
-            f"against {theirs.violation_minutes:,}: "
-            + ("no worse in either." if cheaper and safer else "not better in both.")
-        )
+        cost = f"Hybrid costs {_against(ours.cost.total, theirs.cost.total)} HPA"
+        said.append(f"{cost}, and {_minutes_against(ours.violation_minutes, theirs.violation_minutes)}.")
     said.append(
         f"Settings were chosen on the first {short_duration(c.split_seconds)} ({c.requests[0]:,} requests, {c.tried} runs) "
         f"and are shown on the remaining {format_duration(c.shown.span)} ({c.requests[1]:,} requests)."
@@ -81,6 +75,14 @@ def _paid_over(c: Comparison) -> str:
 def cost_unit(c: Comparison) -> str:
     """Return what a cost is counted in: the price of a replica."""
     return f"a replica costs {c.options.price_per_hour:g} an hour"
+
+
+def _minutes_against(hybrid: int, hpa: int) -> str:
+    """Return in how many minutes each misses the target."""
+    if hybrid == hpa:
+        minutes = "minute" if hpa == 1 else "minutes"
+        return f"both violate the SLA in {hpa:,} {minutes}" if hpa else "neither violates the SLA"
+    return f"violates the SLA in {hybrid:,} {'minute' if hybrid == 1 else 'minutes'} against {hpa:,}"
 
 
 def _against(ours: float, theirs: float) -> str:

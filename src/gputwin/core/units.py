@@ -73,8 +73,8 @@ def short_duration(seconds: float) -> str:
 
 
 def signed_duration(seconds: float) -> str:
-    """Return a difference of times with its sign: "+5 min 10 s", "-56 s"."""
-    return ("+" if seconds >= 0 else "") + format_duration(seconds)
+    """Return a difference of times with its sign: "+5 min 10 s", "-56 s"; none has no sign: "0 s"."""
+    return ("+" if seconds > 0 else "") + format_duration(seconds)
 
 
 NO_BREAK = "\u00a0"

@@ -45,7 +45,7 @@ def render(title: str, sections: Sequence[Section], *, brief: bool = False) -> b
     others = [] if brief else [*([evidence] if evidence else []), *sections[1:]]
     figures = [figure for figure in (answer.chart,) if figure is not None]
     figures += [figure for section in others for figure in section.figures]
-    script = _asset("report.js")
+    script = _asset("phone.js") + _asset("report.js")
     plotly, digest = _plotly()
     page = (
         _environment()

@@ -85,7 +85,7 @@ def _layouts_words(mixes: Sequence[Mapping[str, Any]]) -> str:
     if not cut:
         return "No GPU is cut."
     most = max(cut, key=lambda m: m["gpus"])
-    mix = ", ".join(f"{n} × {p}" for p, n in most["mix"].items())
+    mix = " and ".join(f"{n} × {p}" for p, n in most["mix"].items())
     return f"{len(cut)} layout{'s' if len(cut) > 1 else ''}; most GPUs, {most['gpus']:,}, have {mix}."
 
 
@@ -125,7 +125,8 @@ def periods_section(plan: Periods, demands: Sequence[Mapping[str, int]]) -> Sect
     for (name,), part in frame.group_by("profile", maintain_order=True):
         figure.add_bar(x=part["period"].to_list(), y=part["served"].to_list(), name=f"{name} served")
     missing = frame.group_by("period", maintain_order=True).agg((pl.col("wanted") - pl.col("served")).sum())
-    figure.add_bar(x=missing["period"].to_list(), y=missing["wanted"].to_list(), name="not served")
+    unserved = missing["wanted"].to_list()
+    figure.add_bar(x=missing["period"].to_list(), y=unserved, name="not served", marker={"color": "#8a949e"})
     all_met = bool((frame["wanted"] == frame["served"]).all())
     cards = (
         Card("GPUs", f"{len(plan.gpus[0]):,}", plan.gpu.name),
@@ -161,6 +162,20 @@ def periods_section(plan: Periods, demands: Sequence[Mapping[str, int]]) -> Sect
         (
             "Apply a period's layouts: `nvidia-mig-parted apply -f mig-parted.yaml -c period-2`, the file in this folder.",
         ),
+        conclusion=_periods_words(frame),
+    )
+
+
+def _periods_words(frame: pl.DataFrame) -> str:
+    """Return in which periods all of the demand is served, or which is served least."""
+    periods = frame.group_by("period", maintain_order=True).agg(pl.col("wanted", "served").sum())
+    worst = periods.sort(pl.col("served") - pl.col("wanted"), maintain_order=True).row(0, named=True)
+    whole = periods.filter(pl.col("served") == pl.col("wanted")).height
+    if whole == periods.height:
+        return "All of the demand is served in every period."
+    return (
+        f"All of the demand is served in {whole} of {periods.height} periods; most is missing in period {worst['period']}: "
+        f"{worst['served']:,} of {worst['wanted']:,} instances are served."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import wrap
 
 import numpy as np
 import polars as pl
@@ -31,7 +32,7 @@ def class_map(frame: pl.DataFrame, names: Sequence[str]) -> go.Figure:
             figure.add_scatter(
                 x=part["x"].round(3).to_list(),
                 y=part["y"].round(3).to_list(),
-                name=plain(name),
+                name="<br>".join(plain(line) for line in wrap(name, 38)),
                 mode="markers",
                 marker={"size": 5, "opacity": 0.25 if name == "all others" else 0.75},
                 hovertemplate=plain(name) + "<extra></extra>",
@@ -103,7 +104,7 @@ def importance(frame: pl.DataFrame) -> go.Figure:
     figure.add_bar(
         x=[f - 1.0 for f in frame["factor"]],
         base=1.0,
-        y=[plain(in_words(str(r))) for r in frame["reason"]],
+        y=[plain(in_words(str(r)), 48) for r in frame["reason"]],
         orientation="h",
         customdata=frame["factor"].to_list(),
         hovertemplate="%{y}: × %{customdata:.2f}<extra></extra>",

@@ -139,7 +139,8 @@ def job_table(compared: Comparison) -> TablePart:
 
 
 def _signed(seconds: float) -> str:
-    return f"{'−' if seconds < 0 else '+'}{duration(abs(seconds))}"
+    """Return a difference with its sign; none has no sign."""
+    return f"{'−' if seconds < 0 else '+' if seconds > 0 else ''}{duration(abs(seconds))}"
 
 
 def _front_figure(compared: Comparison, verdict: Verdict) -> FigurePart:

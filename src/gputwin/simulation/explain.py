@@ -17,7 +17,7 @@ from gputwin.core.errors import UserError
 from gputwin.simulation.cause_words import has_rounds
 from gputwin.simulation.completion import completion_of
 from gputwin.simulation.engine.attribution.causes import CAUSE_NAMES
-from gputwin.simulation.engine.state.records import PLENTY, WHOLE
+from gputwin.simulation.engine.state.records import PLENTY, WHOLE, Floats
 from gputwin.simulation.explain_preemption import queues_missing
 from gputwin.simulation.explain_stops import displaced_by, quota_of, sizes_of, stops_of
 from gputwin.simulation.explanation import Explanation
@@ -33,7 +33,7 @@ RELAXATIONS = {
     "no CPU or memory limit": ("base",),
     "no per-node limit": ("limit",),
     "no network limit": ("rdma",),
-    "free GPUs anywhere count": ("models", "base", "limit", "rdma", "whole"),
+    "free GPUs counted wherever they are": ("models", "base", "limit", "rdma", "whole"),
 }
 _SHOWN = 5
 _MANY = 1 << 30
@@ -63,7 +63,7 @@ def explain(result: SimulationResult, job_id: str) -> Explanation:
         gpus=job["gpu_milli"] / WHOLE,
         causes_seconds=causes,
         could_have_started=_relaxed_starts(result, job["row"], submit, start, groups) if waited else {},
-        holders=_holders(result, job["row"], submit, start, groups) if waited else [],
+        holders=_holders(result, job["row"], submit, groups) if waited else [],
         overtaken_by=later.height if waited else 0,
         overtakers=_brief(later.sort("gpu_milli", descending=True)) if waited else [],
         has_rounds=has_rounds(result),
@@ -95,9 +95,7 @@ def _brief(jobs: pl.DataFrame) -> list[dict[str, Any]]:
     )
 
 
-def _holders(
-    result: SimulationResult, row: int, submit: float, start: float, groups: pl.DataFrame
-) -> list[dict[str, Any]]:
+def _holders(result: SimulationResult, row: int, submit: float, groups: pl.DataFrame) -> list[dict[str, Any]]:
     models = set(groups["models"].explode().drop_nulls())
     usable = result.nodes.with_row_index("node").filter(pl.col("gpu_model").fill_null("").is_in(list(models)))
     held = (
@@ -108,10 +106,10 @@ def _holders(
     )
     segments = result.segments.with_row_index("segment").select("segment", "start_time", "end_time")
     jobs = result.jobs.with_row_index("job").select("job", "job_id", "tenant")
-    overlap = pl.min_horizontal("end_time", pl.lit(start)) - pl.max_horizontal("start_time", pl.lit(submit))
+    held = held.join(segments, on="segment")
+    begin, end = (_waited_until(result, row, submit, held[name].to_numpy()) for name in ("start_time", "end_time"))
     return (
-        held.join(segments, on="segment")
-        .with_columns((overlap.clip(0.0) * pl.col("milli") / WHOLE / 3600.0).alias("gpu_hours"))
+        held.with_columns((pl.Series(end - begin) * pl.col("milli") / WHOLE / 3600.0).alias("gpu_hours"))
         .filter(pl.col("gpu_hours") > 0)
         .group_by("job")
         .agg(pl.col("milli", "end_time").max(), pl.col("gpu_hours").sum(), pl.col("start_time").min())
@@ -121,6 +119,15 @@ def _holders(
         .select("job_id", "tenant", (pl.col("milli") / WHOLE).alias("gpus"), "gpu_hours", "start_time", "end_time")
         .to_dicts()
     )
+
+
+def _waited_until(result: SimulationResult, row: int, submit: float, times: Floats) -> Floats:
+    """Return how many seconds the job had waited by each time: before it first started, and after every stop."""
+    own = result.segments.filter(pl.col("job") == row).sort("start_time").select("start_time", "end_time").to_numpy()
+    points = np.concatenate(([submit], own.ravel()))
+    waits = np.diff(points)
+    waits[1::2] = 0.0
+    return np.interp(times, points, np.concatenate(([0.0], np.cumsum(waits))))
 
 
 class _Cluster:

@@ -87,7 +87,9 @@ class Explanation(Shown):
         about_stops = [*stop_lines(self.stops, self.displaced), *size_lines(self.sizes)]
         if self.wait_seconds == 0:
             return [*lines, "It started at once.", *about_stops]
-        lines.append(f"It waited {format_duration(self.wait_seconds)}.")
+        first = (self.start_time or self.submit_time) - self.submit_time
+        split = f" in all, {format_duration(first)} of it before it first started" if self.stops else ""
+        lines.append(f"It waited {format_duration(self.wait_seconds)}{split}.")
         causes = sorted(((v, k) for k, v in self.causes_seconds.items() if v > 0), reverse=True)
         if causes:
             parts = [f"{format_duration(v)} ({percent(v / self.wait_seconds)}) {self._why(k)}" for v, k in causes]

@@ -190,11 +190,13 @@ def _verdict(check: LoadCheck) -> str:
         )
     else:
         sentences.append(
-            f"The trace fits with room: at most {percent(worst.peak_at_most)} of {said(worst)} is ever asked for."
+            f"The trace fits with room: at most {percent(crowded.peak_at_most, 1)} of {said(crowded)} is ever asked for."
         )
     never = int(check.never_fit["tasks"].sum())
     if never:
         sentences.append(f"{never:,} of {check.tasks:,} tasks can never be placed, even on the empty cluster.")
     if check.tasks_without_duration:
-        sentences.append(f"{check.tasks_without_duration:,} tasks without a known duration are left out of the load.")
+        is_one = check.tasks_without_duration == 1
+        which = f"{check.tasks_without_duration:,} {'task' if is_one else 'tasks'} without a known duration"
+        sentences.append(f"{which} {'is' if is_one else 'are'} left out of the load.")
     return " ".join(sentences)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
+from gputwin.analysis.tenants import UNKNOWN
 from gputwin.core.units import MINUTE, format_duration, percent
 from gputwin.simulation.cause_words import cause_words, has_rounds
 from gputwin.simulation.policy import FAIRNESS
@@ -75,10 +76,8 @@ def shares_words(shares: dict[str, Any] | None, who: str = "tenant") -> str:
     )
     if above["gpus"] < 0.05:
         return f"{said}."
-    return (
-        f"{said}. Most above its share: {above['tenant']} ({above['gpus']:+,.1f} GPUs); "
-        f"most below: {below['tenant']} ({below['gpus']:+,.1f})."
-    )
+    most, least = (f"unknown {who}s" if t["tenant"] == UNKNOWN else t["tenant"] for t in (above, below))
+    return f"{said}. Most above its share: {most} ({above['gpus']:+,.1f} GPUs); most below: {least} ({below['gpus']:+,.1f})."
 
 
 def idle_while_waiting(result: SimulationResult) -> str:

@@ -47,7 +47,8 @@ def _answer(plan: Plan, answer: Point) -> str:
     )
     if larger and all(plan.target.met(p.value) for p in larger):
         most = max(p.nodes for p in larger)
-        text += f" So does the record on all {len(larger)} larger sizes tried, up to {most:,} nodes."
+        sizes = {1: "the one larger size", 2: "both larger sizes"}.get(len(larger), f"all {len(larger)} larger sizes")
+        text += f" So does the record on {sizes} tried, up to {most:,} nodes."
     return text
 
 

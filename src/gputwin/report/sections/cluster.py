@@ -7,6 +7,7 @@ import polars as pl
 from gputwin.analysis.cluster import RESOURCES
 from gputwin.analysis.occupancy import bin_words, time_mean
 from gputwin.analysis.topic import Topic
+from gputwin.analysis.words import share
 from gputwin.core.units import CORE_MILLI, MIB_PER_GIB, percent, short_duration
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
@@ -51,7 +52,7 @@ def _over_time(subject: ReportInput, topic: Topic) -> list[Part]:
         f"{c}_share": name for c, name in RESOURCES.items() if f"{c}_share" in frame.columns and frame[c].sum() > 0
     }
     if shares:
-        means = ", ".join(f"{name} {percent(time_mean(frame, c), 1)}" for c, name in shares.items())
+        means = ", ".join(f"{name} {share(time_mean(frame, c))}" for c, name in shares.items())
         figure = charts.over_time(shown, shares, timeline.axis, "allocated / capacity", percent=True)
         caption = f"Allocated as a share of the node table's capacity{width}; on average {means}."
         parts.append(FigurePart("allocation", "Allocation over time", figure, caption, shown))

@@ -26,6 +26,7 @@ _MOST_SUMMARY = 6
 _CHANGES = ("mean wait", "mean slowdown", "GPU allocation", "fairness")
 _SHARES = ("GPU allocation", "fragmentation")
 _AMOUNTS = ("stops", "cost", "energy")
+_RATIOS = ("mean slowdown",)
 _UNITS = {"energy": "energy (kWh)"}
 _NOTES = (
     "All scenarios were given the same jobs. A difference is taken per replicate, so that what all scenarios have in "
@@ -82,7 +83,7 @@ def _tiles(compared: Comparison) -> Cards:
     """Return what the best scenario does to waits, allocation and fairness, against the baseline."""
     base, best = compared.means().row(0, named=True), _best(compared)
     against = "" if best["scenario"] == base["scenario"] else f"under {compared.baseline}: "
-    first = "Best" if is_proven(compared) or not against else "Shortest waits, not proven"
+    first = "None is better than" if not against else "Best" if is_proven(compared) else "Shortest waits, not proven"
     cards = [Card(first, str(best["scenario"]), f"of {len(compared.labels)}, by mean wait and stops")]
     for metric in ("mean wait", "p95 wait", "GPU allocation", "fairness"):
         note = f"{against}{shown_metric(metric, base[metric])}" if against else ""
@@ -115,6 +116,8 @@ def shown_metric(metric: str, value: float | None) -> str:
         return duration(value)
     if metric in _AMOUNTS:
         return f"{value:,.0f}"
+    if metric in _RATIOS:
+        return f"{value:,.2f}"
     return share(value) if metric in _SHARES else _plain(value)
 
 
@@ -182,8 +185,8 @@ def _signed(metric: str, value: float) -> str:
     if metric in DURATIONS:
         text, shown = duration(abs(value)), value
     else:
-        shown = round(100 * value, 2) if metric in _SHARES else round(value, 3)
-        text = f"{abs(shown):.2f} pt" if metric in _SHARES else _plain(abs(shown))
+        shown = round(100 * value, 2) if metric in _SHARES else round(value, 2 if metric in _RATIOS else 3)
+        text = f"{abs(shown):.2f} pt" if metric in _SHARES else shown_metric(metric, abs(shown))
     return f"{'−' if shown < 0 else '+' if shown > 0 else ''}{text}"
 
 
@@ -192,7 +195,8 @@ def _difference_figure(compared: Comparison) -> FigurePart:
         pl.col("scenario").alias("level"), pl.lit("the jobs").alias("control"), "low", "high",
         pl.col("difference").alias("estimate"),
     )  # fmt: skip
-    best = frame.sort("estimate").row(0, named=True)
+    # Of scenarios with the same waits, the one given first.
+    best = frame.sort(pl.col("estimate").round(3), maintain_order=True).row(0, named=True)
     gain = (
         f"The largest gain is under {best['level']}: jobs wait {duration(-best['estimate'])} less."
         if best["estimate"] < 0
@@ -233,18 +237,18 @@ def _causes(compared: Comparison) -> FigurePart | None:
 
 
 def _waits(compared: Comparison) -> FigurePart | None:
-    frames = []
+    frames, zero = [], {}
     for label in compared.labels:
         waits = np.sort(np.concatenate([r.jobs["wait_seconds"].drop_nulls().to_numpy() for r in compared.of(label)]))
         if waits.size:
             at = np.unique(np.concatenate([np.linspace(0, 1, _POINTS), 1 - np.geomspace(1e-4, 1, _POINTS)]))
             frames.append(pl.DataFrame({"scenario": label, "value": np.quantile(waits, at), "share": at}))
+            zero[label] = float(np.mean(waits == 0))
     if not frames:
         return None
     frame = pl.concat(frames)
     if not (frame["value"] > 0).any():
         return None
-    zero = {f["scenario"][0]: float(f.filter(pl.col("value") == 0)["share"].max() or 0.0) for f in frames}  # type: ignore[arg-type]
     least, most = min(zero, key=zero.__getitem__), max(zero, key=zero.__getitem__)
     caption = (
         f"Share of jobs that wait no longer. {share(zero[most])} start at once under {most}, {share(zero[least])} under "
@@ -272,7 +276,8 @@ def _over_time(compared: Comparison, timeline: Timeline) -> list[Part]:
             shown, {label: label for label in compared.labels}, timeline.axis, what, percent=percent
         )
         width = short_duration(float(frame["time"][1] - frame["time"][0]))
-        caption = f"Means over {width}; the highest {'allocation' if percent else 'queue'} is {value}, under {top}."
+        of = "; of the first replicate" if compared.replicates > 1 else ""
+        caption = f"Means over {width}{of}; the highest {'allocation' if percent else 'queue'} is {value}, under {top}."
         parts.append(FigurePart(id_, title, figure, caption, shown, half=True))
     return parts
 

@@ -50,7 +50,8 @@ def curve_parts(prefix: str, what: str, curves: pl.DataFrame | None) -> list[Par
         counts = frame.select("group", "count").unique(maintain_order=True)
         largest = counts.sort("count").row(-1, named=True)
         caption = (
-            f"{counts.height} groups by {title}; the largest is {largest['group']} with {largest['count']:,} tasks."
+            f"{counts.height} groups by {title}; the largest has {largest['count']:,} "
+            f"{BY_NAME[name].tasks_of(largest['group'])}."
         )
         id_ = f"{prefix}-curve-{name.replace('_', '-')}"
         parts.append(

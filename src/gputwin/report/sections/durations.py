@@ -48,8 +48,9 @@ def group_parts(prefix: str, what: str, by: pl.DataFrame | None) -> list[Part]:
             continue
         top = frame.sort("mean").row(-1, named=True)
         caption = (
-            f"Mean with its 95 % interval, median and 95th percentile; the longest mean is {top['group']}: "
-            f"{duration(top['mean'])} over {top['count']:,} tasks. Zeros have no place on a log axis."
+            "Mean with its 95 % interval, median and 95th percentile. The mean is longest for "
+            f"{BY_NAME[name].tasks_of(top['group'])}: {duration(top['mean'])}, {top['count']:,} tasks. "
+            "Zeros have no place on a log axis."
         )
         figure = charts.dots(frame, {"mean": "mean", "p50": "median", "p95": "95th percentile"}, what)
         title = f"{what[:1].upper()}{what[1:]} by {BY_NAME[name].title}"

@@ -30,6 +30,7 @@ from gputwin.report.timeline import Timeline
 _LEAST_HISTORY, _TIMES_HORIZON = 72, 8
 """Bins of history beside a forecast: few enough that the forecast itself can be seen."""
 _MOST_SERIES = 8
+_MANY_ZEROS = 0.05
 _COMPARED = 6
 _MUCH_WORSE = -0.02
 """Skill against the last value below which the forecast is bad news."""
@@ -43,7 +44,7 @@ def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
         _tiles(study),
         _fan(study, timeline),
         expected(study),
-        Bullets(study.verdicts[:40]),
+        Bullets(tuple(f"{verdict}." for verdict in study.verdicts[:40])),
         _skill(study),
         _table(study),
         _calibration(study),
@@ -53,8 +54,7 @@ def forecast_section(study: ForecastStudy, timeline: Timeline) -> Section:
     if study.tested.skipped:
         left = "; ".join(f"{model}: {why}" for model, why in study.tested.skipped.items())
         parts.append(Prose(f"Models left out: {left}."))
-    models = study.scores["model"].n_unique()
-    conclusion = f"What is expected of {len(study.series.names)} series, and how {models} models did on the test part."
+    conclusion = _skill_words(study)[0]
     question = f"What will {_what(study)} be?"
     return Section(
         "forecast", "Forecast", tuple(parts), _notes(study), question, _next_steps(study), conclusion=conclusion
@@ -105,7 +105,7 @@ def expected(study: ForecastStudy) -> TablePart:
             )
     kinds = {"series": Kind.TEXT, "in": Kind.TEXT, "expected": Kind.NUMBER, "80 % interval": Kind.NUMBER}
     kinds |= {"unit": Kind.TEXT, "model": Kind.TEXT, "gain on last value": Kind.NUMBER}
-    note = "The model is chosen anew at each bin by the errors before it (auto): one model's own gain on the test part differs."
+    note = "The model is chosen anew at each bin by the errors before it (auto): one model's own gain differs."
     return TablePart("What is expected", kinds, tuple(rows), note)
 
 
@@ -120,6 +120,8 @@ def expected_words(study: ForecastStudy) -> str:
     name = main_series(study)
     r = study.forecast.frame.filter((pl.col("series") == name) & (pl.col("step") == lead)).row(0, named=True)
     text = f"In {span}: {in_unit(r['mean'], r['unit'])}"
+    if study.series.target is Target.REQUESTS:
+        text = f"In {span}: {amount(r['mean'])} requests per second"
     if study.series.target is Target.ARRIVALS:
         text += f" newly asked for in {short_duration(study.series.bin_seconds)}"
     elif study.series.target is Target.IN_FORCE:
@@ -141,8 +143,10 @@ def amount(value: float) -> str:
 
 
 def in_unit(value: float, unit: str) -> str:
-    """Return an expected amount with its unit: "17 GPUs", "1 GPU"."""
+    """Return an expected amount with its unit: "17 GPUs", "1 GPU", "3.8/s"."""
     shown = amount(value)
+    if unit.startswith("1/"):
+        return f"{shown}{unit[1:]}"
     return f"{shown} {unit.removesuffix('s') if shown == '1' and unit.isalpha() else unit}".rstrip()
 
 
@@ -299,10 +303,10 @@ def _calibration(study: ForecastStudy) -> FigurePart:
     gap = float((frame["level"] - frame["share"]).abs().max())  # type: ignore[arg-type]
     caption = (
         f"Quantiles of auto {spans[longest]} ahead against how often values stayed at or below them on the test part; on "
-        f"the dashed line they hold what they promise. Largest difference: {percent(gap)}. Where many "
-        "values are exactly zero, "
-        "low quantiles are zero and hold more than they promise."
+        f"the dashed line they hold what they promise. Largest difference: {percent(gap)}."
     )
+    if (study.series.values == 0).mean() > _MANY_ZEROS:
+        caption += " Many values are exactly zero, so low quantiles are zero and hold more than they promise."
     return FigurePart("forecast-calibration", "Calibration", figures.calibration(frame), caption, frame, half=True)
 
 
@@ -346,5 +350,5 @@ def _notes(study: ForecastStudy) -> tuple[str, ...]:
         "each. Auto goes from the last value towards a model by the share that errors known at the time prove, and back "
         "when that loses.",
         "Intervals are conformal: quantiles of each model's own past errors at the same lead, steered by recent coverage.",
-        *study.series.notes,
+        *(f"{note[:1].upper()}{note[1:]}." for note in study.series.notes),
     )

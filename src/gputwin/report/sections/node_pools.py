@@ -86,7 +86,12 @@ def node_pools(report: PoolReport) -> Section:
     ]
     if any(row.rule == "karpenter" for row in report.rows):
         steps.append("The settings of Karpenter are in `karpenter.yaml`, in the same folder.")
-    conclusion = f"Cost and waits of {len(report.rows)} ways to run {report.jobs:,} jobs, the fixed cluster among them."
+    fixed, best = report.rows[0], cheapest(report)
+    ways = f"Of {len(report.rows)} ways to run {report.jobs:,} jobs"
+    conclusion = (
+        f"{ways} the fixed cluster costs {fixed.cost:,.0f}, with a p95 wait of {format_duration(fixed.p95_wait_seconds)}; "
+        f"{variant_of(best)} costs {best.cost:,.0f}, with {format_duration(best.p95_wait_seconds)}."
+    )
     return Section("pools", "Node pools", tuple(parts), _NOTES, question, tuple(steps), conclusion=conclusion)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from gputwin.analysis.occupancy import time_mean
 from gputwin.analysis.verdict import main_findings, verdict
-from gputwin.analysis.words import share
+from gputwin.analysis.words import over_or_none, share
 from gputwin.core.units import HOUR, format_count, format_duration, percent
 from gputwin.report import charts
 from gputwin.report.aggregates import known_sum
@@ -43,7 +43,7 @@ _MANY_DROPPED = 0.01
 _OF_STATE = (
     "Forecast the GPUs waited for: `gputwin forecast TRACE --target metric --metric pending_gpus --bin 1h --horizon 1d`.",
 )
-_ENDED = {"completed": "completed", "failed": "failed", "running": "were still running when it ended"}
+_ENDED = {"completed": "completed", "failed": "failed"}
 _ROWS = {"usage": "samples of use", "series": "samples of series"}
 _NEARLY_ALL = 0.95
 """Share of the span; an average over less says over how much."""
@@ -100,7 +100,7 @@ def _cards(subject: ReportInput) -> tuple[Card, ...]:
     if d.tasks:
         cards.append(Card("Tasks", format_count(d.tasks), f"in {format_duration(subject.timeline.span)}"))
     if d.wait_seconds:
-        note = f"one in twenty over {format_duration(d.wait_seconds['p95'])}"
+        note = over_or_none(d.wait_seconds["p95"])
         cards.append(Card("Median wait", format_duration(d.wait_seconds["p50"]), note))
     if d.gpu_hours:
         of = f"{format_count(d.gpu_hours)} GPU-hours" + (f", of {d.gpus:,} GPUs" if d.nodes else "")
@@ -246,7 +246,12 @@ def _conclusion(subject: ReportInput) -> str:
     known = {status: count for status, count in d.status.items() if status != "unknown"}
     if known:
         most = max(known, key=known.__getitem__)
-        text += f"; {percent(known[most] / d.tasks, 1)} of tasks {_ENDED.get(most, f'were {most}')}"
+        ended = _ENDED.get(most, f"were {most}")
+        if most == "running":
+            # A status last recorded as running does not mean that the trace has no end of it.
+            all_run_on = known[most] == d.tasks_running
+            ended = "were still running when it ended" if all_run_on else "have the status running"
+        text += f"; {percent(known[most] / d.tasks, 1)} of tasks {ended}"
     return f"{text}."
 
 
@@ -277,4 +282,4 @@ def _status(subject: ReportInput) -> TablePart:
         for status, count in subject.description.status.items()
     ]
     kinds = {"status": Kind.TEXT, "tasks": Kind.NUMBER, "share": Kind.NUMBER, "GPU-hours": Kind.NUMBER}
-    return TablePart("How tasks ended", kinds, tuple(rows))
+    return TablePart("Tasks by last recorded status", kinds, tuple(rows))

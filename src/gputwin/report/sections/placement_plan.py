@@ -10,6 +10,7 @@ from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
 from gputwin.analysis.topic import Remark
+from gputwin.analysis.words import share
 from gputwin.core.units import percent
 from gputwin.optimization.placement.demand import UNITS
 from gputwin.optimization.placement.problem import PlacementResult, allocation
@@ -71,9 +72,22 @@ def placement_plan(result: PlacementResult, *, are_nodes_assumed: bool = False) 
         "See what keeping it packed over time costs in moves: `gputwin place TRACE --every 6h`.",
     )
     question = "How few nodes hold this work?"
-    tried = f"; {len(result.attempts)} methods tried" if len(result.attempts) > 1 else ""
-    conclusion = f"How full each node is, resource by resource{tried}." if result.packing is not None else ""
+    conclusion = _fullest(result) if result.packing is not None else ""
     return Section("placement-plan", "Placement", tuple(parts), _NOTES, question, steps, conclusion=conclusion)
+
+
+def _fullest(result: PlacementResult) -> str:
+    """Return which resource of the nodes used is the fullest, by type where there are several."""
+    assert result.packing is not None
+    shares = allocation(result.problem, result.packing)
+    kind, resource = max(
+        ((k, r) for k, by_resource in shares.items() for r in by_resource), key=lambda pair: shares[pair[0]][pair[1]]
+    )
+    of = f" of {kind}" if len(shares) > 1 else ""
+    tried = f"; {len(result.attempts)} methods were tried" if len(result.attempts) > 1 else ""
+    return (
+        f"{RESOURCE_WORDS.get(resource, resource)}{of} is what fills the nodes: {share(shares[kind][resource])}{tried}."
+    )
 
 
 def _tone(result: PlacementResult) -> Tone:
@@ -146,7 +160,11 @@ def _shares(result: PlacementResult) -> FigurePart:
     rows = [(kind, resource, share) for kind, by_resource in shares.items() for resource, share in by_resource.items()]
     frame = pl.DataFrame(rows, schema=["type", "resource", "share"], orient="row")
     labels = [plain(f"{kind}: {RESOURCE_WORDS.get(resource, resource)}", 40) for kind, resource, _ in rows]
-    figure = blank(height=110 + 24 * len(rows), xaxis={"range": [0, 1], "tickformat": ".0%"}, showlegend=False)
+    figure = blank(
+        height=110 + 24 * len(rows),
+        xaxis={"range": [0, 1], "tickformat": ".0%", "title": "share taken"},
+        showlegend=False,
+    )
     figure.add_bar(x=frame["share"].to_list(), y=labels, orientation="h", hovertemplate="%{y}: %{x:.1%}<extra></extra>")
     figure.update_yaxes(autorange="reversed", type="category")
     caption = "What is taken of all the nodes used, by type and resource: the longest bar is what runs out first."
@@ -194,6 +212,7 @@ def _bars(result: PlacementResult) -> FigurePart:
             col=1,
         )
         figure.update_yaxes(range=[0, 1], tickformat=".0%", row=i + 1, col=1)
+    figure.update_xaxes(title_text="nodes", row=deep, col=1)
     caption = (
         "Each bar is a node (a run of nodes where there are many), in the order of its fullest resource; its height is the "
         "share of the resource that is taken."

@@ -37,6 +37,6 @@ def predicted_start(job: str, row: Mapping[str, Any] | None, waited: float | Non
             Card("What happened", "–" if waited is None else format_duration(waited), "in this run"),
         )
     )
-    why = TablePart("As seen then", {"": Kind.TEXT, "value": Kind.TEXT}, (("it waits for", str(row["why"])),))
+    why = TablePart("As seen then", {"what": Kind.TEXT, "value": Kind.TEXT}, (("why it waits", str(row["why"])),))
     tone = Tone.GOOD if is_held else Tone.NEUTRAL
     return Section("start", "Predicted start", (Statement(text, tone), cards, why), (_NOTE,), question)

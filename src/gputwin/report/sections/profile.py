@@ -45,10 +45,11 @@ def _classes(profile: Profile) -> Section:
     found = profile.classes
     noise = float((found.labels < 0).mean())
     best = found.trials[0]
+    rest = "; the rest assigned" if found.rows_clustered < found.rows else ""
     cards = (
         Card("Silhouette", f"{best.silhouette:.2f}", "1: far apart, 0: touching"),
         Card("Stability", f"{best.stability:.2f}", "Rand index between samples"),
-        Card("Clustered", f"{found.rows_clustered:,}", f"of {found.rows:,} tasks; the rest assigned"),
+        Card("Clustered", f"{found.rows_clustered:,}", f"of {found.rows:,} tasks{rest}"),
     )
     names = {k: found.name_of(k) for k in range(-1, len(found.classes))}
     flat = found.map.with_columns(pl.col("label").replace_strict(names, return_dtype=pl.String).alias("class"))
@@ -167,7 +168,7 @@ def _durations(profile: Profile, value: PredictionValue | None) -> Section:
         ),
         FigurePart(
             "duration-calibration",
-            "Do quantiles hold",
+            "Do quantiles hold?",
             figures.calibration(held),
             "Share of jobs at or below the predicted quantile against its level; on the line: as promised.",
             held,
@@ -236,8 +237,8 @@ def _value(value: PredictionValue) -> Section:
         (
             "mean wait",
             "Δ to FIFO",
-            "from",
-            "to",
+            "95 %: from",
+            "95 %: to",
             "mean completion",
             "p99 wait of the longest tenth",
             "oracle's gain kept",

@@ -41,7 +41,7 @@ def _conclusion(meta: TraceMeta, by_action: Mapping[Action, int]) -> str:
     text = (
         f"{meta.rows_dropped:,} of {meta.rows_read:,} rows were dropped"
         if meta.rows_dropped
-        else f"All {meta.rows_read:,} rows were kept"
+        else f"All {meta.rows_read:,} rows read were kept"
     )
     found = [f"{by_action[a]:,} {a}" for a in (Action.REPAIRED, Action.FLAGGED) if by_action[a]]
     return f"{text}; {' and '.join(found)} by rules." if found else f"{text}; no rule found anything else."

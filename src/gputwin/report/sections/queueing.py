@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 from plotly import graph_objects as go
 
+from gputwin.analysis.words import over_or_none
 from gputwin.core.units import MINUTE, format_duration, percent
 from gputwin.report.axes import duration_axis
 from gputwin.report.figures import DASHES, blank, plain
@@ -112,7 +113,7 @@ def _tone(result: ThreeWay) -> Tone:
 
 def _tiles(result: ThreeWay) -> Cards:
     real = result.steps[-1].figures
-    cards = [Card("Simulated mean wait", _wait(real.mean_wait), f"one in twenty over {_wait(real.p95_wait)}")]
+    cards = [Card("Simulated mean wait", _wait(real.mean_wait), over_or_none(real.p95_wait))]
     if (near := _nearest(result)) is not None:
         cards.append(Card("Theory's mean wait", _wait(near.figures.mean_wait), f"{near.model}, the nearest model"))
     if result.trace is not None and result.trace.mean_wait is not None:
@@ -215,7 +216,7 @@ def _classes(result: ThreeWay) -> TablePart:
         theirs = ("–", "–") if c.trace is None else _cells(c.trace)[:2]
         rows.append((c.name, f"{c.jobs:,}", f"{c.load:,.1f}", *_cells(c.simulation)[:2], *theirs))
     kinds = {"class": Kind.TEXT} | dict.fromkeys(
-        ("jobs", "GPUs asked for", "mean wait, simulated", "p95, simulated", "mean wait, trace", "p95, trace"),
+        ("jobs", "load, GPUs", "mean wait, simulated", "p95, simulated", "mean wait, trace", "p95, trace"),
         Kind.NUMBER,
     )
     note = "In order of arrival theory makes no difference between classes."

@@ -6,7 +6,7 @@ from typing import Any
 
 import polars as pl
 
-from gputwin.analysis.words import share
+from gputwin.analysis.words import over_or_none, share
 from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
@@ -86,7 +86,7 @@ def _cards(result: SimulationResult) -> Cards:
     s = result.summary
     cards = []
     if s["wait_seconds"]:
-        note = f"one in twenty over {format_duration(s['wait_seconds']['p95'])}"
+        note = over_or_none(s["wait_seconds"]["p95"])
         cards.append(Card("Mean wait", format_duration(s["wait_seconds"]["mean"]), note))
     if s["jct_seconds"]:
         cards.append(Card("Mean completion time", format_duration(s["jct_seconds"]["mean"]), "from submission to end"))

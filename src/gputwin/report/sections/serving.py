@@ -6,7 +6,7 @@ import polars as pl
 
 from gputwin.analysis.serving import LATENCY_BY, LOAD_SUFFIX
 from gputwin.analysis.topic import Topic
-from gputwin.analysis.words import duration, metric
+from gputwin.analysis.words import duration, metric, size_class
 from gputwin.core.units import percent
 from gputwin.report import charts, matrices
 from gputwin.report.page import Card, Cards, FigurePart, Findings, Kind, Part, Section, TablePart
@@ -58,8 +58,8 @@ def _latency(topic: Topic) -> list[Part]:
             continue
         top = groups.sort("mean").row(-1, named=True)
         caption = (
-            f"Mean, median and 95th percentile; slowest is {top['group'][:24]}: {duration(top['mean'])} over "
-            f"{top['count']:,} requests."
+            f"Mean, median and 95th percentile; the mean is longest at {size_class(top['group'])}: "
+            f"{duration(top['mean'])} over {top['count']:,} requests."
         )
         figure = charts.dots(groups, {"mean": "mean", "p50": "median", "p95": "95th percentile"}, "time to serve")
         id_, title = f"latency-{name.replace('_', '-')}", f"Time to serve by {LATENCY_BY[name]}"
@@ -75,7 +75,7 @@ def _loads(topic: Topic) -> list[Part]:
     if loads.is_empty():
         return []
     shown = loads.select(
-        pl.col("metric").str.strip_suffix(LOAD_SUFFIX).str.replace_all("_", " ").alias("group"),
+        pl.Series("group", [metric(name.removesuffix(LOAD_SUFFIX)) for name in loads["metric"]]),
         *((pl.col(c) / 1000).alias(c) for c in ("mean", "p50", "p95", "p99")),
         "count",
     )

@@ -7,7 +7,7 @@ import polars as pl
 from gputwin.analysis.bins import MOST_BINS
 from gputwin.analysis.dimensions import BY_NAME
 from gputwin.analysis.topic import Topic
-from gputwin.analysis.words import amount, unit_words
+from gputwin.analysis.words import amount, share, unit_words
 from gputwin.core.units import percent, short_duration
 from gputwin.report import aggregates, charts, figures
 from gputwin.report.page import FigurePart, Findings, Kind, Part, Prose, Section, TablePart, number
@@ -230,12 +230,13 @@ def _composition(topic: Topic) -> list[Part]:
             columns["gpu_hour_share"] = "GPU-hours"
         top = frame.sort("tasks", descending=True).row(0, named=True)
         caption = (
-            f"{frame.height:,} groups; most frequent are {top['group']} tasks with "
-            f"{percent(top['task_share'], 1)} of the tasks"
+            f"{frame.height:,} groups. The most frequent are {BY_NAME[name].tasks_of(top['group'])}, "
+            f"{share(top['task_share'])} of all"
         )
         if "gpu_hour_share" in columns:
             heavy = frame.sort("gpu_hours", descending=True).row(0, named=True)
-            caption += f", the heaviest {heavy['group']} with {percent(heavy['gpu_hour_share'], 1)} of the GPU-hours"
+            who = "they hold" if heavy["group"] == top["group"] else f"{BY_NAME[name].tasks_of(heavy['group'])} hold"
+            caption += f"; {who} most GPU-hours, {share(heavy['gpu_hour_share'])}"
         title = f"Tasks by {BY_NAME[name].title}"
         figure = charts.bar_rows(shown, "group", columns, "share", percent=True)
         parts.append(FigurePart(f"by-{name.replace('_', '-')}", title, figure, f"{caption}.", frame, half=True))

@@ -27,7 +27,10 @@ from gputwin.server.service import Service
 from gputwin.server.workspace import MissingError
 from gputwin.simulation.job_selection import SORTS, JobQuery
 
-_HEAD = '<link rel="stylesheet" href="/assets/dashboard.css"><script src="/assets/theme.js"></script>'
+_HEAD = (
+    '<link rel="stylesheet" href="/assets/dashboard.css">'
+    '<script src="/assets/theme.js"></script><script src="/assets/phone.js"></script>'
+)
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".json": "application/json"}
 _FORGET_SECONDS = 20.0
 _PATIENCE_SECONDS = 180.0
@@ -227,6 +230,8 @@ def _files(app: FastAPI) -> None:
         kind = _TYPES.get(Path(entry.name).suffix)
         if kind:
             _serve(app, entry.name, kind, functools.partial(entry.read_bytes))
+    phone = resources.files("gputwin.report").joinpath("assets", "phone.js")
+    _serve(app, "phone.js", "text/javascript", phone.read_bytes)
     _serve(app, "plotly.js", "text/javascript", _plotly, keep=True)
     _serve(app, "themes.json", "application/json", _themes)
 

@@ -31,6 +31,23 @@ _LABELS = {
     "sla_wait_seconds": "Count jobs that wait longer than (s)",
     "resolution_seconds": "Step of the series (s)",
     "mtbf_seconds": "Mean time between failures (s)",
+    "gpu_mtbf_seconds": "Mean time between failures of a GPU (s)",
+    "rack_mtbf_seconds": "Mean time between failures of a rack (s)",
+    "shape": "Shape of times between failures",
+    "repair_seconds": "Mean time to repair (s)",
+    "repair": "Law of times to repair",
+    "repair_sigma": "Sigma of lognormal times to repair",
+    "repair_shape": "Shape of Weibull times to repair",
+    "rack_repair_seconds": "Mean time to repair a rack (s)",
+    "maintenance_period_seconds": "Time between maintenances (s)",
+    "maintenance_seconds": "Length of a maintenance (s)",
+    "maintenance_notice_seconds": "Notice of a maintenance (s)",
+    "least_gpus": "GPUs of a job at least",
+    "most_gpus": "GPUs of a job at most",
+    "least_share": "Least share of its GPUs that a job keeps",
+    "on_preemption": "Save on preemption",
+    "stagger": "Jobs save at different times",
+    "most_stops": "Stops of a job at most",
 }
 
 

@@ -138,10 +138,11 @@ def remarks(comparison: Comparison) -> tuple[str, ...]:
         if g["low"] is not None and g["high"] is not None and g["low"] <= 0 <= g["high"]
     ]
     if unsure:
-        who = _listed(unsure) if len(unsure) <= _MOST_NAMED else f"{len(unsure)} of {len(gaps)} scenarios"
+        count = f"all {len(gaps)}" if len(unsure) == len(gaps) else f"{len(unsure)} of the {len(gaps)}"
+        who = _listed(unsure) if len(unsure) <= _MOST_NAMED else f"{count} other scenarios"
         rows.append(
-            f"The mean wait under {who} differs from that under {comparison.baseline} by no more than chance "
-            "may (95 %)."
+            f"Under {who} the mean wait differs from that under {comparison.baseline} by no more than chance "
+            "explains (95 %)."
         )
     worst = max(comparison.means().to_dicts(), key=lambda r: r["mean wait"] or 0.0)
     causes = comparison.causes().filter(pl.col("scenario") == worst["scenario"]).sort("seconds", descending=True)

@@ -56,6 +56,11 @@ def _answer(oracle: RuleOutcome, best: RuleOutcome | None) -> str:
     if best is None or best.gain_kept is None:
         return "Knowing durations would help."
     part = percent(best.gain_kept)
+    if best.gain_kept > 1:
+        more = (
+            f"predictions of the {best.rule} model shorten waits more than knowing all durations ({part} of that gain)"
+        )
+        return f"Better predictions would help little: {more}."
     kept = f"predictions of the {best.rule} model already bring {part} of what knowing all durations would"
     if best.gain_kept >= _MOST_OF_IT:
         return f"Better predictions would help little: {kept}."
@@ -76,4 +81,4 @@ def _effect(fifo: RuleOutcome, other: RuleOutcome) -> str:
 
 
 def _signed(seconds: float) -> str:
-    return f"{'−' if seconds < 0 else '+'}{format_duration(abs(seconds))}"
+    return f"{'−' if seconds < 0 else '+' if seconds > 0 else ''}{format_duration(abs(seconds))}"

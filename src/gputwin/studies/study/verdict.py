@@ -47,9 +47,9 @@ def verdict_of(compared: Comparison, limits: Mapping[str, float]) -> Verdict:
     row = _row(compared, chosen)
     reached = " and ".join(f"{name} is {_said(name, row[name])}" for name in limits)
     count = f"{len(meets)} of {len(compared.labels)} scenarios meet" if len(meets) > 1 else "It alone meets"
-    why = "the cheapest of them" if _varies(left, "cost") else "with the shortest mean wait among them"
+    why = "is the cheapest" if _varies(left, "cost") else "has the shortest mean wait of them"
     lead = f"Choose {chosen}: its {reached}. {count} the target {asked}"
-    text = f"{lead}; this is {why}." if len(meets) > 1 else f"{lead}."
+    text = f"{lead}; this one {why}." if len(meets) > 1 else f"{lead}."
     return Verdict(text, chosen, meets, front, objectives, more)
 
 

@@ -66,13 +66,8 @@ def _broken(jobs: Offered, cluster: Cluster, said: Sequence[Prediction], steps: 
     first = steps[0].figures.mean_wait or 0.0
     sentences = []
     theory = said[0].figures.mean_wait
-    if theory is not None and abs(theory - first) <= max(_SECONDS, 0.25 * max(theory, first), 3 * steps[0].spread):
-        sentences.append(f"Where its assumptions hold, M/M/c is right: {_s(theory)} by theory, {_s(first)} simulated.")
-    elif theory is not None:
-        sentences.append(
-            f"Even with its assumptions granted, M/M/c's steady state ({_s(theory)}) is not what so short a record "
-            f"shows ({_s(first)})."
-        )
+    if theory is not None:
+        sentences.append(_granted(theory, first, steps[0].spread))
     if not jumps:
         sentences.append("No assumption of M/M/c changes the simulated wait by much here: the simple model will do.")
         return sentences
@@ -83,6 +78,20 @@ def _broken(jobs: Offered, cluster: Cluster, said: Sequence[Prediction], steps: 
             f"{_evidence(jobs, cluster, step.name)}"
         )
     return sentences
+
+
+def _granted(theory: float, first: float, spread: float) -> str:
+    """Return whether M/M/c is right where the simulation keeps all of its assumptions."""
+    apart = abs(theory - first)
+    if apart <= 0.25 * max(theory, first):
+        return f"Where its assumptions hold, M/M/c is right: {_s(theory)} by theory, {_s(first)} simulated."
+    if apart <= max(_SECONDS, 3 * spread):
+        how = "no further apart than seeds scatter" if apart <= 3 * spread else "both next to nothing"
+        return f"Where its assumptions hold, M/M/c gives {_s(theory)} and simulation {_s(first)}: {how}."
+    return (
+        f"Even with its assumptions granted, M/M/c's steady state ({_s(theory)}) is not what so short a record "
+        f"shows ({_s(first)})."
+    )
 
 
 def _evidence(jobs: Offered, cluster: Cluster, step: str) -> str:

@@ -1,3 +1,5 @@
+import { keep } from "/assets/quantities.js";
+
 // A figure: drawn when it comes into sight, drawn again in the other theme's colours, its data to be saved.
 const config = {
   responsive: true,
@@ -24,7 +26,7 @@ export default {
     <figure>
       <h3>{{ part.title }}</h3>
       <div ref="plot" class="plot" role="group" :aria-label="part.title" :style="{ height: part.height + 'px' }"></div>
-      <figcaption>{{ part.caption }}
+      <figcaption>{{ keep(part.caption) }}
         <button type="button" class="small" @click="save" :aria-label="'Data of ' + part.title + ' as CSV'">Data (CSV)</button>
       </figcaption>
     </figure>`,
@@ -44,14 +46,20 @@ export default {
     this.watcher.disconnect();
   },
   methods: {
+    keep,
     async draw() {
       const themes = await load();
       const { data, layout } = JSON.parse(JSON.stringify(this.part.figure));
       layout.template = themes[window.gputwinTheme.name()];
       if (layout.colorway) layout.colorway = layout.template.layout.colorway.slice(0, layout.colorway.length);
-      if (!this.$refs.plot) return;
+      const plot = this.$refs.plot;
+      if (!plot) return;
+      const { isPhone, forPhone, fitTitles } = window.gputwinPhone;
+      if (isPhone(plot)) forPhone(layout, data);
+      plot.style.height = `${layout.height}px`;
       const image = { filename: this.part.id, scale: 2 };
-      await Plotly.react(this.$refs.plot, data, layout, { ...config, toImageButtonOptions: image });
+      await Plotly.react(plot, data, layout, { ...config, toImageButtonOptions: image });
+      if (isPhone(plot)) await fitTitles(plot);
       this.isDrawn = true;
       document.documentElement.dataset.drawn = Number(document.documentElement.dataset.drawn ?? 0) + 1;
     },

@@ -1,9 +1,6 @@
 // The parts of a document: statements, cards, tables, findings, figures; and the document itself, the answer first.
 import Figure from "/assets/figure.js";
-
-// No line breaks inside a quantity, as in 2 min 16 s or 69.1 %.
-const QUANTITY = /\d[\d.,]* (?:%|(?:d|h|min|s|ms|GPUs?|nodes?)\b)(?:(?<=[dhn]) \d+ (?:h|min|s)\b)?/g;
-export const keep = (text) => text.replace(QUANTITY, (found) => found.replaceAll(" ", "\u00a0"));
+import { keep } from "/assets/quantities.js";
 
 // What stands between backticks is set as a command; Vue writes every piece as text.
 const Words = {
@@ -20,7 +17,8 @@ const Cell = {
   computed: {
     shown() {
       const text = this.cell && this.cell.text !== undefined ? this.cell.text : this.cell;
-      return typeof text === "string" && text.length > LONGEST && !this.whole ? `${text.slice(0, LONGEST)}…` : text;
+      if (typeof text !== "string") return text;
+      return keep(text.length > LONGEST && !this.whole ? `${text.slice(0, LONGEST)}…` : text);
     },
   },
   template: `<a v-if="cell && cell.href" :href="cell.href">{{ shown }}</a><template v-else>{{ shown }}</template>`,

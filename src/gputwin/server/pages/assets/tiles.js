@@ -1,5 +1,6 @@
 // The cluster at one moment: racks of nodes as tiles, filled by what holds their GPUs; a slider moves the moment.
-import { keep, Table } from "/assets/parts.js";
+import { Table } from "/assets/parts.js";
+import { keep } from "/assets/quantities.js";
 
 const COLOURS = {
   light: ["#0072b2", "#d98a00", "#008a65", "#b3430a", "#b0578a", "#4aa3dc", "#7a6a00", "#5b4ea3"],
@@ -63,7 +64,7 @@ export default {
       const sizes = this.now.gang_sizes.filter((k) => k <= most);
       return {
         title: "Gangs of whole idle nodes that would fit now", note: "How many gangs of k nodes, all of one GPU model and wholly idle, could start at this moment.",
-        columns: [{ name: "GPU model", kind: "text" }, { name: "nodes", kind: "number" }, { name: "idle", kind: "number" }, ...sizes.map((k) => ({ name: `of ${k}`, kind: "number" }))],
+        columns: [{ name: "GPU model", kind: "text" }, { name: "nodes", kind: "number" }, { name: "idle", kind: "number" }, ...sizes.map((k) => ({ name: `gangs of ${k}`, kind: "number" }))],
         rows: this.now.idle_gangs.map((g) => [g.gpu_model, `${g.nodes}`, `${g.idle_nodes}`, ...sizes.map((k) => `${g[`gangs_of_${k}`]}`)]),
       };
     },
