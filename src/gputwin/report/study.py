@@ -97,7 +97,7 @@ def _of_all(part: Part, count: int) -> Part:
     """Return the part; key figures of the best scenario say of how many it is the best."""
     if not isinstance(part, Cards):
         return part
-    return Cards((replace(part.cards[0], note=f"by mean wait, of {count}"), *part.cards[1:]))
+    return Cards((replace(part.cards[0], note=f"of {count}, by mean wait and stops"), *part.cards[1:]))
 
 
 def _is_side_by_side(part: Part) -> bool:
