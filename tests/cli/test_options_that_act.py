@@ -26,6 +26,7 @@ TRACE = ("synthetic:philly?jobs=40", "--cluster", "homogeneous:4x8")
         ("--faults mtbf=2d,repair=1h --repair 2h", "--repair and --faults repair=1h say the same thing twice"),
         ("--faults repair=4h", "nothing in it makes a node fail"),
         ("--quota a=16,a=8", "'a' is given twice"),
+        ("--quota a,b=16", "write name=value,name=value; names that have = or , go into a file, see --tenants"),
         ("--quota a=16 --tenant a:gpus=8", "its terms have gpus already"),
         ("--elastic afs:curves=drawn,scaling_exponent=0.8", "both say how fast jobs are"),
         ("--interference built-in --sharing exclusive", "--interference has no effect under --sharing exclusive"),

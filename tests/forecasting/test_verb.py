@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -96,3 +97,14 @@ def test_learning_curves_are_shown_where_there_are_networks():
     study = forecast(trace, "requests", horizon_seconds=300, models=("gru",))
     assert len(study.curves["gru"].train) == len(study.curves["gru"].validation)
     assert "forecast-curves" in [f.id for f in forecast_section(study, Timeline.of(trace)).figures]
+
+
+def test_bins_and_horizon_that_are_proposed_can_be_tested(tmp_path, capsys):
+    log = tmp_path / "requests.csv"
+    rows = "".join(f"2023-11-16 18:{15 + i // 60:02d}:{i % 60:02d}.000,100,10\n" for i in range(0, 2400, 3))
+    log.write_text(f"TIMESTAMP,ContextTokens,GeneratedTokens\n{rows}")
+    command = ["forecast", str(log), "--target", "requests", "--model", "mean", "--quiet"]
+    assert main(command) == 2
+    proposed = re.search(r"as in (--bin \S+ --horizon \S+), or a longer trace", capsys.readouterr().err)
+    assert proposed is not None
+    assert main([*command, *proposed[1].split()]) == 0

@@ -17,7 +17,10 @@ def settings_of(option: str, text: str) -> dict[str, str] | None:
         return None
     parts = [part.partition("=") for part in text.split(",")]
     if not all(name and equals and value for name, equals, value in parts):
-        raise UserError(f"{option} {text}: write name=value,name=value")
+        by_file = (
+            "" if option not in ("--quota", "--guarantee") else "; names that have = or , go into a file, see --tenants"
+        )
+        raise UserError(f"{option} {text}: write name=value,name=value{by_file}")
     names = [name.strip() for name, _, _ in parts]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise UserError(f"{option} {text}: '{twice}' is given twice; give it once")

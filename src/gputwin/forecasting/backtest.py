@@ -41,14 +41,23 @@ class Schedule:
         return np.arange(self.first, self.end, dtype=np.int64)
 
 
-def schedule(bins: int, test_share: float = 0.2, past_folds: int = 4, test_refits: int = 6) -> Schedule:
-    """Return a schedule: the last `test_share` is the test, the half before it gives walk-forward evidence."""
+def schedule(
+    bins: int,
+    test_share: float = 0.2,
+    past_folds: int = 4,
+    test_refits: int = 6,
+    remedy: str = "use narrower bins or a longer trace",
+) -> Schedule:
+    """Return a schedule: the last `test_share` is the test, the half before it gives walk-forward evidence.
+
+    `remedy` is what to do where the bins are too few for that.
+    """
     if not 0 < test_share < 1:
         raise UserError(f"the test part must be a share between 0 and 1, not {test_share:g}")
     test = int(bins * (1 - test_share))
     first = max(1, int(test * PAST_SHARE))
     if test - first < _FEWEST or bins - test < 2:
-        raise UserError(f"{bins} bins are too few for a backtest; use narrower bins or a longer trace")
+        raise UserError(f"{bins} bins are too few for a backtest; {remedy}")
     past = [first + (test - first) * k // past_folds for k in range(past_folds)]
     later = [test + (bins - test) * k // test_refits for k in range(test_refits)]
     rare = (first, (first + test) // 2, test, (test + bins) // 2)

@@ -97,6 +97,10 @@ class ForecastStudy(Shown):
         return {**self.record(), "scores": self.scores.to_dicts(), "forecast": self.forecast.frame.to_dicts()}
 
 
+_USUAL_BINS = (1.0, 5.0, 10.0, 15.0, 30.0, *(k * MINUTE for k in (1, 2, 5, 10, 15, 30)), HOUR)
+_ENOUGH_BINS = 150
+
+
 def forecast(
     trace: Trace,
     target: Target | str = Target.ARRIVALS,
@@ -135,6 +139,22 @@ def forecast(
     )
 
 
+def _as_in(series: DemandSeries, test_share: float) -> str:
+    """Return bins and a horizon with which as long a series can be tested; "" for one so short that there are none."""
+    span = len(series) * series.bin_seconds
+    width = max((w for w in _USUAL_BINS if w <= span / _ENOUGH_BINS), default=0.0)
+    if not 0 < width < series.bin_seconds:
+        return ""
+    lead = max(int(_ENOUGH_BINS * test_share) // 3, 1)
+    return f", as in --bin {_option(width)} --horizon {_option(lead * width)}"
+
+
+def _option(seconds: float) -> str:
+    """Return a duration as on the command line."""
+    size, unit = next((n, u) for n, u in ((HOUR, "h"), (MINUTE, "m"), (1.0, "s")) if seconds % n == 0)
+    return f"{seconds / size:g}{unit}"
+
+
 def forecast_series(
     series: DemandSeries,
     *,
@@ -150,12 +170,13 @@ def forecast_series(
     progress: Callable[[str], None] = lambda step: None,
 ) -> ForecastStudy:
     """Return the forecast of the next `horizon` bins of a series, with its backtest at a few leads."""
-    plan = schedule(len(series), test_share)
+    remedy = f"take a shorter horizon, narrower bins{_as_in(series, test_share)}, or a longer trace"
+    plan = schedule(len(series), test_share, remedy=remedy)
     leads = tuple(leads) or backtest_leads(horizon)
     if leads[-1] >= plan.end - plan.test:
         raise UserError(
             f"a horizon of {horizon} bins is too long to be tested: the last {percent(test_share)} of the series have only "
-            f"{plan.end - plan.test}; take a shorter horizon, narrower bins or a longer trace"
+            f"{plan.end - plan.test}; {remedy}"
         )
     history = series.head(plan.test)
     names = _names(series.head(plan.first), models, neural)
