@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from gputwin.autoscaling.score import preference
 from gputwin.core.units import format_duration, percent, short_duration
 
 if TYPE_CHECKING:
     from gputwin.autoscaling.compare import Comparison
-    from gputwin.autoscaling.score import Score
 
 
 _SAME = 0.0005
@@ -19,23 +19,8 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
     """Return the sentences below the table."""
     from gputwin.autoscaling.compare import FORESIGHT
 
-    said = []
     names = [r.rule for r in c.rows if r.rule != FORESIGHT]
-    best = min(names, key=lambda n: c.row(n).shown_on.cost.total)
-    oracle = c.row(FORESIGHT).shown_on
-    lowest = c.row(best).shown_on
-    alike = [n for n in names if c.row(n).shown_on.cost.total <= (1 + _SAME) * lowest.cost.total]
-    which = (
-        f"The cheapest rule is {best}"
-        if len(alike) == 1
-        else f"The cheapest rules are {', '.join(alike[:-1])} and {alike[-1]}"
-    )
-    said.append(
-        f"{which}: {lowest.cost.total:,.2f} ({cost_unit(c)}), with "
-        f"{lowest.violation_minutes:,} of {lowest.active_minutes:,} minutes over the target. That is "
-        f"{_against(lowest.cost.total, oracle.cost.total)} {_plan_words(c, lowest)}; no plan can cost less than "
-        f"{c.bound.total:,.2f}."
-    )
+    said = [_answer(c, names)]
     if "hybrid" in names and "hpa" in names:
         ours, theirs = c.row("hybrid").shown_on, c.row("hpa").shown_on
         cost = f"Hybrid costs {_against(ours.cost.total, theirs.cost.total)} HPA"
@@ -49,16 +34,54 @@ def verdicts(c: Comparison) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _plan_words(c: Comparison, lowest: Score) -> str:
-    """Return the plan in hindsight with its cost; where a rule is cheaper, also what the plan is the best at."""
+def best_rule(c: Comparison) -> str:
+    """Return the cheapest rule of those that keep the target; where none does, the one with the fewest minutes over it."""
     from gputwin.autoscaling.compare import FORESIGHT
 
-    plan, budget = c.row(FORESIGHT).shown_on, c.options.violation_budget
-    if plan.cost.total <= (1 + _SAME) * lowest.cost.total:
-        return f"the best plan in hindsight ({plan.cost.total:,.2f})"
-    kept = plan.violation_minutes <= budget * max(plan.active_minutes, 1)
-    by = f"the cheapest with at most {percent(budget, 1)} of minutes" if kept else "the one with the fewest minutes"
-    return f"the plan in hindsight ({by} over the target: {plan.cost.total:,.2f}, {plan.violation_minutes:,} minutes)"
+    rows = [r for r in c.rows if r.rule != FORESIGHT]
+    return min(rows, key=lambda r: preference(r.shown_on, c.options.violation_budget)).rule
+
+
+def keeps_target(c: Comparison, rule: str) -> bool:
+    """Return whether a rule is over the target in no more minutes than may be."""
+    is_over, *_ = preference(c.row(rule).shown_on, c.options.violation_budget)
+    return not is_over
+
+
+def _answer(c: Comparison, names: list[str]) -> str:
+    """Return which rule to take, how far it is from the best plan, and which is cheaper but keeps the target less."""
+    from gputwin.autoscaling.compare import FORESIGHT
+
+    best = best_rule(c)
+    found, plan, budget = c.row(best).shown_on, c.row(FORESIGHT).shown_on, percent(c.options.violation_budget)
+    cost = f"{found.cost.total:,.2f} ({cost_unit(c)})"
+    over = f"{found.violation_minutes:,} of {found.active_minutes:,} minutes over"
+    if keeps_target(c, best):
+        kept = [n for n in names if keeps_target(c, n)]
+        alike = [n for n in kept if c.row(n).shown_on.cost.total <= (1 + _SAME) * found.cost.total]
+        who = (
+            f"The cheapest rule that keeps the target is {best}"
+            if len(alike) == 1
+            else f"The cheapest rules that keep the target are {', '.join(alike[:-1])} and {alike[-1]}"
+        )
+        answer = f"{who}: {cost}, with {over} the target (at most {budget} may be)."
+    else:
+        answer = (
+            f"No rule keeps the target: {best} comes closest, with {over} it (at most {budget} may be), for {cost}."
+        )
+    against = (
+        f"That is {_against(found.cost.total, plan.cost.total)} the best plan in hindsight ({plan.cost.total:,.2f}, "
+        f"{_minutes(plan.violation_minutes)} over it); no plan can cost less than {c.bound.total:,.2f}."
+    )
+    cheapest = min((c.row(n) for n in names), key=lambda r: r.shown_on.cost.total)
+    if cheapest.shown_on.cost.total >= (1 - _SAME) * found.cost.total:
+        return f"{answer} {against}"
+    late = f"{cheapest.rule} ({cheapest.shown_on.cost.total:,.2f}, {_minutes(cheapest.shown_on.violation_minutes)})"
+    return f"{answer} {against} Cheaper, but over the target for longer: {late}."
+
+
+def _minutes(count: int) -> str:
+    return f"{count:,} {'minute' if count == 1 else 'minutes'}"
 
 
 def _paid_over(c: Comparison) -> str:
@@ -80,9 +103,8 @@ def cost_unit(c: Comparison) -> str:
 def _minutes_against(hybrid: int, hpa: int) -> str:
     """Return in how many minutes each misses the target."""
     if hybrid == hpa:
-        minutes = "minute" if hpa == 1 else "minutes"
-        return f"both violate the SLA in {hpa:,} {minutes}" if hpa else "neither violates the SLA"
-    return f"violates the SLA in {hybrid:,} {'minute' if hybrid == 1 else 'minutes'} against {hpa:,}"
+        return f"both violate the SLA in {_minutes(hpa)}" if hpa else "neither violates the SLA"
+    return f"violates the SLA in {_minutes(hybrid)} against {hpa:,}"
 
 
 def _against(ours: float, theirs: float) -> str:

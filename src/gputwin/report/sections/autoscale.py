@@ -7,7 +7,7 @@ import polars as pl
 from plotly import graph_objects as go
 
 from gputwin.autoscaling.compare import FORESIGHT, Comparison, Row
-from gputwin.autoscaling.verdict import cost_unit
+from gputwin.autoscaling.verdict import best_rule, cost_unit, keeps_target
 from gputwin.core.units import format_duration
 from gputwin.report.axes import duration_unit
 from gputwin.report.charts import bars
@@ -37,9 +37,9 @@ _NEXT = (
 
 def autoscale(c: Comparison) -> Section:
     """Return the section of a comparison of scaling rules."""
-    best = min((r for r in c.rows if r.rule != FORESIGHT), key=lambda r: r.shown_on.cost.total)
+    best = c.row(best_rule(c))
     verdict, *more = c.verdicts()
-    parts: list[Part] = [Statement(verdict), _cards(best), *([Bullets(tuple(more))] if more else [])]
+    parts: list[Part] = [Statement(verdict), _cards(c, best), *([Bullets(tuple(more))] if more else [])]
     parts += [_table(c), _costs(c), _capacity(c), _settings(c)]
     if len(best.shown_on.cost.by_tenant_use) > 1:
         parts.append(_tenants(best))
@@ -48,11 +48,11 @@ def autoscale(c: Comparison) -> Section:
     return Section("autoscale", "Scaling rules", tuple(parts), notes, question, _NEXT)
 
 
-def _cards(best: Row) -> Cards:
-    s = best.shown_on
+def _cards(c: Comparison, best: Row) -> Cards:
+    s, is_kept = best.shown_on, keeps_target(c, best.rule)
     return Cards(
         (
-            Card("Cheapest rule", best.rule, "on the part it was not tuned on"),
+            Card("Best rule" if is_kept else "Closest to the target", best.rule, "on the part it was not tuned on"),
             Card("Cost", f"{s.cost.total:,.2f}", f"{s.cost.penalty:,.2f} of it for missed targets"),
             Card("Minutes over the target", f"{s.violation_minutes:,}", f"of {s.active_minutes:,} with requests"),
             Card("p95 response", format_duration(s.p95_response)),
