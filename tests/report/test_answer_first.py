@@ -206,6 +206,19 @@ def test_printed_pages(browser: Any, tmp_path: Path, flags: list[str], most: int
     assert 1 <= len(re.findall(rb"/Type\s*/Page[^s]", printed)) <= most
 
 
+def test_a_brief_comparison_of_four_scenarios_prints_on_one_page(browser: Any, tmp_path: Path) -> None:
+    trace, runs = "synthetic:philly?jobs=300", []
+    for order, backfill in (("fifo", "greedy"), ("sjf", "greedy"), ("fifo", "easy"), ("sjf", "easy")):
+        runs += ["--run", str(tmp_path / f"{order}-{backfill}")]
+        rules = ["--order", order, "--backfill", backfill]
+        assert main(["simulate", trace, "--cluster", "homogeneous:4x8", *rules, "-o", runs[-1], "--quiet"]) == 0
+    path = tmp_path / "r.html"
+    assert main(["report", trace, *runs, "--brief", "-o", str(path), "--quiet"]) == 0
+    with page_of(browser, path) as page:
+        printed = page.pdf(prefer_css_page_size=True)
+    assert len(re.findall(rb"/Type\s*/Page[^s]", printed)) == 1
+
+
 def test_all_sections_open_print_two_figures_in_a_row(browser: Any, tmp_path: Path) -> None:
     path = tmp_path / "r.html"
     assert main(["report", TRACE, "--cluster", "pai2020", "-o", str(path), "--quiet"]) == 0

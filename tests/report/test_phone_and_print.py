@@ -84,6 +84,7 @@ def test_a_long_legend_does_not_scroll_on_a_phone(browser: Any, tmp_path: Path) 
     frame = pl.DataFrame({"at": [0.0, 1.0], **{name: [1.0, 2.0] for name in models}})
     figure = charts.over_time(frame, {name: name for name in models}, "hours", "GPUs")
     figure.update_layout(height=230)
+    figure.for_each_trace(lambda trace: trace.update(name=f"{trace.name}<br>of two lines"))
     with page_of(browser, page(tmp_path / "legend.html", curves=figure)) as shown:
         shown.set_viewport_size({"width": PHONE[0], "height": PHONE[1]})
         shown.reload()

@@ -71,7 +71,8 @@ window.gputwinPhone = (() => {
     // A legend beside the figure goes above it.
     if (layout.legend?.orientation === "v") layout.legend = { orientation: "h", x: 0, y: 1.02, yanchor: "bottom" };
     // A long one makes the figure higher, instead of scrolling within half of it.
-    const entries = layout.showlegend ? data.filter((trace) => trace.showlegend !== false).length : 0;
+    const listed = layout.showlegend ? data.filter((trace) => trace.showlegend !== false) : [];
+    const entries = listed.reduce((lines, trace) => lines + String(trace.name ?? "").split("<br>").length, 0);
     if (entries > MANY_NAMES) {
       layout.height += PHONE.name * (entries - MANY_NAMES + (layout.height < ORDINARY_HEIGHT ? MANY_NAMES / 2 : 0));
       layout.legend = { ...layout.legend, maxheight: PHONE.name * (entries + 2) };

@@ -6,7 +6,7 @@
   // On paper the answer's chart is as wide as the page, the figures of open sections stand two in a row.
   const PRINTED = { width: 660, height: 260, panels: 400, row: 16 };
   const PRINTED_HALF = { width: 318, height: 160, panels: 240, row: 12 };
-  const BRIEF_HEIGHT = 190;
+  const BRIEF_HEIGHT = 160;
   const LONG_NAMES = 60;
   const { MANY_NAMES, ORDINARY_HEIGHT, isPhone, forPhone, fitTitles } = window.gputwinPhone;
   const root = document.documentElement;

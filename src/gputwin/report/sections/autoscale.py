@@ -117,7 +117,10 @@ def _costs(c: Comparison) -> FigurePart:
     figure = bars(frame, "rule", {"allocated": "at work", "idle": "idle", "penalty": "SLA penalty"}, _cost_axis(c))
     figure.update_layout(barmode="stack")
     least = min(r.shown_on.cost.total for r in c.rows)
-    caption = f"What is paid, by what it is paid for; the lowest total is {least:,.2f}. Booting counts as idle."
+    caption = (
+        f"What is paid, by what it is paid for; the lowest total is {least:,.2f}. A replica is at work while it serves any "
+        "request; booting counts as idle."
+    )
     return FigurePart("autoscale-cost", "Cost by part", figure, caption, frame)
 
 
