@@ -11,6 +11,7 @@ from gputwin.core.units import format_duration, percent, short_duration
 from gputwin.report import charts
 from gputwin.report.page import Card, Cards, FigurePart, Kind, Part, Prose, Section, Statement, TablePart, Tone
 from gputwin.report.sections.quota_tree import quota_parts
+from gputwin.report.sections.run_details import details_parts
 from gputwin.report.sections.tenants import run_tenants
 from gputwin.report.timeline import Timeline
 from gputwin.simulation.cause_words import cause_words, has_rounds
@@ -44,7 +45,7 @@ def run_section(result: SimulationResult, timeline: Timeline, use: pl.DataFrame 
             f"{manifest['gpus']:,} GPUs): {rules_words(result)}."
         )
     )
-    parts += [waits_table(result), *causes_tables(result), *run_tenants(by_tenant(result, use))]
+    parts += [waits_table(result), *causes_tables(result), *details_parts(result), *run_tenants(by_tenant(result, use))]
     parts += quota_parts(result)
     steps = (
         "See why one job waited: `gputwin explain RUN longest`.",
