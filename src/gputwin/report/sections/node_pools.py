@@ -214,6 +214,12 @@ def _risk(report: PoolReport) -> TablePart:
     return TablePart("What spot nodes risk", {"nodes": Kind.TEXT} | dict.fromkeys(names, Kind.NUMBER), rows, note)
 
 
+_AFTER_CHOICE = (
+    "Use the chosen rule, settings and spot share, first for a part of the nodes.",
+    "See what jobs wait for under it: `gputwin autoscale TRACE --cluster POOLS`, without `--target`.",
+)
+
+
 def pool_choice(choice: Choice) -> Section:
     """Return the section of pools that were chosen for a wait target."""
     fixed, now = choice.shown[:2]
@@ -245,11 +251,19 @@ def pool_choice(choice: Choice) -> Section:
         _tried(choice, choice.tried, f"Tried on the first part ({choice.jobs[0]:,} jobs)"),
     )
     question = f"Which nodes cost least with {choice.target.words} within the target?"
-    return Section("pools", "Node pools", parts, _NOTES, question)
+    within = sum(t.is_within for t in choice.tried)
+    conclusion = (
+        f"{within:,} of {len(choice.tried):,} ways tried on the first {format_duration(choice.split_seconds)} keep the "
+        f"target; the chosen one costs {choice.chosen.cost:,.0f} there and {now.cost:,.0f} on the rest, the fixed cluster "
+        f"{fixed.cost:,.0f} on the rest."
+    )
+    return Section("pools", "Node pools", parts, _NOTES, question, _AFTER_CHOICE, conclusion=conclusion)
 
 
 def _costs_of(found: Sequence[Tried]) -> pl.DataFrame:
-    return pl.DataFrame({"nodes": [t.words() for t in found], "cost": [t.cost for t in found]})
+    """Return costs on the rest of the trace: of the fixed cluster, of the chosen way, of the others."""
+    names = [f"{t.rule}, {percent(t.spot_share)} spot{', as chosen' if k == 1 else ''}" for k, t in enumerate(found)]
+    return pl.DataFrame({"nodes": names, "settings": [t.words() for t in found], "cost": [t.cost for t in found]})
 
 
 def _tried(choice: Choice, found: Sequence[Tried], title: str) -> TablePart:
