@@ -101,8 +101,9 @@ def test_a_verb_writes_again_into_a_folder_of_its_own(tmp_path: Path) -> None:
 
 
 def test_what_is_a_folder_is_not_called_like_a_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["generate", "philly", "--jobs", "10", "-o", str(tmp_path / "trace.csv")]) == 2
-    assert "name a folder" in capsys.readouterr().err
+    for name in ("trace.csv", "trace.jsonl", "trace.tar.gz"):
+        assert main(["generate", "philly", "--jobs", "10", "-o", str(tmp_path / name)]) == 2
+        assert "name a folder" in capsys.readouterr().err
     assert main(["policies", "-o", str(tmp_path / "list.xls")]) == 2
     assert "choose one of these endings" in capsys.readouterr().err
 

@@ -18,6 +18,10 @@ from gputwin.core.overwriting import may_overwrite
 
 FORMS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table"}
 REPORT = ".html"
+OTHER_FILES = frozenset({".jsonl", ".ndjson", ".tsv", ".yaml", ".yml", ".gz", ".zst", ".zip", ".tar", ".tgz"})
+"""Endings of files that no verb writes: a folder is hardly meant to be called so."""
+OTHER_FILES = frozenset({".jsonl", ".ndjson", ".tsv", ".yaml", ".yml", ".gz", ".zst", ".zip", ".tar", ".tgz"})
+"""Endings of files that no verb writes: a folder is hardly meant to be called so."""
 FOLDER_ONLY = frozenset({"demo", "generate", "ingest", "merge", "slice", "split", "study", "tune", "fetch"})
 """What these verbs write are several files; a name that ends like one file is a mistake."""
 MARKERS: dict[str, tuple[str, ...]] = {
@@ -55,6 +59,10 @@ def refuse_file_name(verb: str, path: Path) -> None:
 
 def check_folder(verb: str, path: Path) -> None:
     """Raise where the verb would write into a folder that is not its own, before it does hours of work."""
+    if verb in MARKERS and path.suffix.lower() in OTHER_FILES and not path.is_dir():
+        refuse_file_name(verb, path)
+    if verb in MARKERS and path.suffix.lower() in OTHER_FILES and not path.is_dir():
+        refuse_file_name(verb, path)
     if verb in MARKERS:
         check_ours(path, *MARKERS[verb])
 
