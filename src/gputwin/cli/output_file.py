@@ -20,8 +20,6 @@ FORMS = {".json": "json", ".csv": "csv", ".parquet": "parquet", ".txt": "table"}
 REPORT = ".html"
 OTHER_FILES = frozenset({".jsonl", ".ndjson", ".tsv", ".yaml", ".yml", ".gz", ".zst", ".zip", ".tar", ".tgz"})
 """Endings of files that no verb writes: a folder is hardly meant to be called so."""
-OTHER_FILES = frozenset({".jsonl", ".ndjson", ".tsv", ".yaml", ".yml", ".gz", ".zst", ".zip", ".tar", ".tgz"})
-"""Endings of files that no verb writes: a folder is hardly meant to be called so."""
 FOLDER_ONLY = frozenset({"demo", "generate", "ingest", "merge", "slice", "split", "study", "tune", "fetch"})
 """What these verbs write are several files; a name that ends like one file is a mistake."""
 MARKERS: dict[str, tuple[str, ...]] = {
@@ -59,12 +57,11 @@ def refuse_file_name(verb: str, path: Path) -> None:
 
 def check_folder(verb: str, path: Path) -> None:
     """Raise where the verb would write into a folder that is not its own, before it does hours of work."""
-    if verb in MARKERS and path.suffix.lower() in OTHER_FILES and not path.is_dir():
+    if verb not in MARKERS:
+        return
+    if path.suffix.lower() in OTHER_FILES and not path.is_dir():
         refuse_file_name(verb, path)
-    if verb in MARKERS and path.suffix.lower() in OTHER_FILES and not path.is_dir():
-        refuse_file_name(verb, path)
-    if verb in MARKERS:
-        check_ours(path, *MARKERS[verb])
+    check_ours(path, *MARKERS[verb])
 
 
 @contextmanager
